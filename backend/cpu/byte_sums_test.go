@@ -16,9 +16,10 @@ import (
 )
 
 // byteSums draws a plan of residual blocks of levels: convolutions of bytes, to whose outputs those bytes
-// are added, scaled or not, before the sums become bytes again. It returns the steps that
-// make bytes of those that nothing keeps from being one step.
-func byteSums(seed uint64) (p *planner, whole []int) {
+// are added, scaled or not, before the sums become bytes again. The outputs may be quantised, and values again,
+// before. It returns the steps that make levels, −1 for none and bytes, of those blocks that nothing keeps from
+// being one step.
+func byteSums(seed uint64) (p *planner, whole [][2]int) {
 	channels := []int{64, 128, 80, 65}[seed%4]
 	p = newPlanner(seed, input(bcnn.Float32, 2+int(seed%5), 3+int(seed%4), channels))
 	p.levels(16, bcnn.Uint8)
@@ -28,7 +29,19 @@ func byteSums(seed uint64) (p *planner, whole []int) {
 		k := 1 + 2*p.rng.IntN(2)
 		p.conv(convOptions{window: bcnn.Window{KH: k, KW: k, Pad: pad(k / 2)}, out: channels, float: true,
 			int8: []int{7, -1}[p.rng.IntN(2)], raw: p.rng.IntN(2) == 0, end: p.anyActivation()})
-		made, alone := last(), channels%16 == 0
+		alone, fake := channels%16 == 0, -1
+		if p.rng.IntN(2) == 0 { // a quantisation and its inverse
+			p.evenLevels(2+p.rng.IntN(254), p.rng.IntN(2), p.rng.IntN(2) == 0, p.rng.IntN(2) == 0)
+			fake = len(p.plan.Steps) - 1
+			p.plan.Tensors[last()].DType = bcnn.Float32
+			p.plan.Steps[fake].Op.(*plan.Quantize).Low = -p.rng.IntN(128)
+			end := plan.ActivationNone
+			if p.rng.IntN(6) == 0 {
+				end, alone = plan.ActivationReLU, false
+			}
+			p.affine(end)
+		}
+		made := last()
 		values := &plan.Affine{}
 		if p.rng.IntN(4) > 0 {
 			values.Scale, values.Shift = p.floats(channels), p.floats(channels)
@@ -47,7 +60,11 @@ func byteSums(seed uint64) (p *planner, whole []int) {
 		p.evenLevels(2+p.rng.IntN(254), p.rng.IntN(2), p.rng.IntN(2) == 0, p.rng.IntN(2) == 0)
 		bytes, levels := last(), len(p.plan.Steps)-1
 		if p.rng.IntN(5) == 0 { // something else reads what is in between
-			read := []int{made, in[1], last() - 1}[p.rng.IntN(3)]
+			inner := []int{made, in[1], last() - 1}
+			if fake >= 0 {
+				inner = append(inner, p.plan.Steps[fake].In[0], p.plan.Steps[fake].Out)
+			}
+			read := inner[p.rng.IntN(len(inner))]
 			p.step("mean", &plan.AvgPool{Window: bcnn.Window{KH: shape.H, KW: shape.W, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 1, C: channels})
 			p.link(read)
 			p.plan.Outputs = append(p.plan.Outputs, last())
@@ -56,7 +73,7 @@ func byteSums(seed uint64) (p *planner, whole []int) {
 			alone = false
 		}
 		if alone {
-			whole = append(whole, levels)
+			whole = append(whole, [2]int{fake, levels})
 		}
 	}
 	p.affine(plan.ActivationNone)
@@ -68,7 +85,7 @@ func byteSums(seed uint64) (p *planner, whole []int) {
 func TestByteSums(t *testing.T) {
 	fused, seeds := 0, uint64(60)
 	if raceEnabled || testing.Short() {
-		seeds = 24
+		seeds = 30
 	}
 	for seed := range seeds {
 		p, whole := byteSums(seed)
@@ -81,10 +98,18 @@ func TestByteSums(t *testing.T) {
 			e, err := newExecutable(t.Context(), made, set, driver.Config{MaxBatch: 3, Threads: 1 + (i+int(seed))%3, ISA: isa, ArenaBytes: 1 << 30})
 			require.NoError(t, err)
 			here, most := 0, 0
-			for _, i := range whole {
-				s := made.Steps[i]
-				known := &schedule.Context{Ctx: t.Context(), Room: 1 << 30}
-				if l := pixelwise.Levels(known, s.Op.(*plan.Quantize), made.Tensors[s.Out].Shape.C); l != nil && l.Usual() {
+			for _, steps := range whole {
+				usual := true
+				for _, i := range steps {
+					if i < 0 {
+						continue
+					}
+					s := made.Steps[i]
+					known := &schedule.Context{Ctx: t.Context(), Room: 1 << 30}
+					l := pixelwise.Levels(known, s.Op.(*plan.Quantize), made.Tensors[s.Out].Shape.C)
+					usual = usual && l != nil && l.Usual()
+				}
+				if usual {
 					most++
 				}
 			}

@@ -280,6 +280,15 @@ func (c *compiler) context(to *program, i int) *schedule.Context {
 
 // offer is an end as kernels see it, with the bytes of tables for it. It reports whether there are such.
 func (c *compiler) offer(to *program, e *end) (offer schedule.End, tables int, ok bool) {
+	if e.fake >= 0 {
+		op, values := c.graph.Steps[e.fake].Op.(*plan.Quantize), c.graph.Steps[e.fake+1].Op.(*plan.Affine)
+		context := c.context(to, e.fake)
+		by := pixelwise.Levels(context, op, c.graph.Tensors[c.graph.Steps[e.fake].Out].Shape.C)
+		if by == nil {
+			return offer, 0, false
+		}
+		offer.Fake, tables = &kern.FakeQuantize{Levels: by, Low: float32(op.Low), Scale: values.Scale, Shift: values.Shift}, context.Tables
+	}
 	if e.scaled >= 0 {
 		op := c.graph.Steps[e.scaled].Op.(*plan.Affine)
 		offer.Then.Scale, offer.Then.Shift = op.Scale, op.Shift
@@ -294,7 +303,7 @@ func (c *compiler) offer(to *program, e *end) (offer schedule.End, tables int, o
 	if e.levels >= 0 {
 		s, context := c.graph.Steps[e.levels], c.context(to, e.levels)
 		offer.Levels = pixelwise.Levels(context, s.Op.(*plan.Quantize), c.graph.Tensors[s.Out].Shape.C)
-		offer.Out, tables = &c.tensors[s.Out], context.Tables
+		offer.Out, tables = &c.tensors[s.Out], num.Sum(tables, context.Tables)
 	}
 	return offer, tables, (e.levels < 0 || offer.Levels != nil)
 }

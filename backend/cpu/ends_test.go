@@ -156,7 +156,7 @@ func TestLevelsOf(t *testing.T) {
 			e, ok := asked(&p.plan, 1).levelsOf(2)
 			require.Equal(t, c.want, ok)
 			if ok {
-				require.Equal(t, end{last: 3, scaled: -1, sum: -1, levels: 3}, e)
+				require.Equal(t, end{last: 3, fake: -1, scaled: -1, sum: -1, levels: 3}, e)
 			}
 		})
 	}

@@ -60,6 +60,9 @@ func follows(p *plan.Plan, first, i int) bool {
 // steps behind it, up to one.
 type end struct {
 	last int
+	// fake is the step that makes levels of the outputs, of which the next one makes values again before they
+	// are added; −1 for none.
+	fake int
 	// scaled is the step that scales the outputs, or the bytes that are added to them; −1 for none.
 	scaled int
 	sum    int // the step that adds another tensor; −1 for none
@@ -75,13 +78,15 @@ func (c *compiler) ends(i, last, joint int) []end {
 	if _, ok := c.graph.Steps[i].Op.(*plan.Conv); !ok {
 		return nil
 	}
-	if i == last {
-		if e, ok := c.byteSum(i, joint); ok {
-			return []end{e}
-		}
-		return nil
-	}
 	var all []end
+	if i == last || c.fakeQuantizes(i, last) {
+		if e, ok := c.byteSum(i, last, joint); ok {
+			all = append(all, e)
+		}
+	}
+	if i == last {
+		return all
+	}
 	if e, ok := c.shortcut(i, last); ok {
 		all = append(all, e)
 	}
@@ -95,7 +100,7 @@ func (c *compiler) ends(i, last, joint int) []end {
 // scaled ones and the sum must share memory.
 func (c *compiler) shortcut(i, last int) (end, bool) {
 	steps := c.graph.Steps[:last+1]
-	e := end{scaled: -1, sum: i + 1, levels: -1}
+	e := end{fake: -1, scaled: -1, sum: i + 1, levels: -1}
 	out := steps[i].Out
 	op, scaled := steps[e.sum].Op.(*plan.Affine)
 	if scaled && e.sum < last && op.Scale != nil && op.Activation.Kind == plan.ActivationNone && c.at[out] == c.at[steps[e.sum].Out] {
@@ -119,30 +124,50 @@ func (c *compiler) levelsOf(i int) (end, bool) {
 	if _, ok := s.Op.(*plan.Quantize); !ok || s.In[0] != out || c.graph.Tensors[s.Out].DType != bcnn.Uint8 || !c.graph.ReadOnlyBy(out, i+1, i+1) {
 		return end{}, false
 	}
-	return end{last: i + 1, scaled: -1, sum: -1, levels: i + 1}, true
+	return end{last: i + 1, fake: -1, scaled: -1, sum: -1, levels: i + 1}, true
 }
 
-// byteSum is the sum of what convolution i makes and of what bytes stand for, and the bytes of levels that
-// become of that, as residual networks of few bits have them. Float32 values between them need no memory.
-func (c *compiler) byteSum(i, last int) (end, bool) {
+// fakeQuantizes reports whether the steps behind convolution i, up to last, make levels of its outputs and
+// values of these, which nothing reads in between.
+func (c *compiler) fakeQuantizes(i, last int) bool {
+	if last != i+2 {
+		return false
+	}
+	first, second := c.graph.Steps[i+1], c.graph.Steps[last]
+	_, levels := first.Op.(*plan.Quantize)
+	values, scales := second.Op.(*plan.Affine)
+	return levels && scales && values.Scale != nil && values.Activation.Kind == plan.ActivationNone &&
+		first.In[0] == c.graph.Steps[i].Out && second.In[0] == first.Out && c.graph.Tensors[first.Out].DType == bcnn.Float32 &&
+		c.graph.ReadOnlyBy(first.In[0], i+1, i+1) && c.graph.ReadOnlyBy(first.Out, last, last)
+}
+
+// byteSum is the sum of what convolution i makes, in step made, and of what bytes stand for, and the bytes of
+// levels that become of that, as residual networks of few bits have them. Float32 values between them need no
+// memory.
+func (c *compiler) byteSum(i, made, last int) (end, bool) {
 	g := c.graph
-	e := end{scaled: i + 1, sum: i + 2, levels: i + 3, last: i + 3}
+	e := end{fake: -1, scaled: made + 1, sum: made + 2, levels: made + 3, last: made + 3}
 	if e.last > last {
 		return end{}, false
 	}
-	made, values, sum, levels := g.Steps[i], g.Steps[e.scaled], g.Steps[e.sum], g.Steps[e.levels]
+	added, values, sum, levels := g.Steps[made].Out, g.Steps[e.scaled], g.Steps[e.sum], g.Steps[e.levels]
 	scale, ok := values.Op.(*plan.Affine)
 	add, adds := sum.Op.(*plan.Add)
 	_, counts := levels.Op.(*plan.Quantize)
-	e.other, e.unwritten = values.In[0], []int{made.Out, values.Out, sum.Out}
+	e.other, e.unwritten = values.In[0], []int{added, values.Out, sum.Out}
+	if made > i {
+		e.fake = i + 1
+		e.unwritten = append(e.unwritten, g.Steps[i].Out, g.Steps[e.fake].Out)
+	}
+
 	switch {
 	case !ok || !adds || !counts || scale.Activation.Kind != plan.ActivationNone || add.Activation.Kind == plan.ActivationFunction:
 		return end{}, false
 	case g.Tensors[e.other].DType != bcnn.Uint8 || g.Tensors[levels.Out].DType != bcnn.Uint8:
 		return end{}, false
-	case !slices.Contains(sum.In, made.Out) || !slices.Contains(sum.In, values.Out) || made.Out == values.Out || levels.In[0] != sum.Out:
+	case !slices.Contains(sum.In, added) || !slices.Contains(sum.In, values.Out) || added == values.Out || levels.In[0] != sum.Out:
 		return end{}, false
-	case !g.ReadOnlyBy(made.Out, e.sum, e.sum) || !g.ReadOnlyBy(values.Out, e.sum, e.sum) || !g.ReadOnlyBy(sum.Out, e.levels, e.levels):
+	case !g.ReadOnlyBy(added, e.sum, e.sum) || !g.ReadOnlyBy(values.Out, e.sum, e.sum) || !g.ReadOnlyBy(sum.Out, e.levels, e.levels):
 		return end{}, false
 	}
 	for _, t := range append(slices.Clone(e.unwritten), levels.Out, e.other) {

@@ -39,10 +39,11 @@ type matrixConv struct {
 	noFlip       []uint64
 	perCall      int // blocks of a call, so that it can be interrupted
 	added        *bcnn.Tensor
-	then         kern.End     // of the outputs before that, and the clip of the sums
-	levels       *kern.Levels // of the outputs, where these are nothing else; nil for none
-	levelsOut    *bcnn.Tensor // their numbers
-	bytes        *bcnn.Tensor // that are added before, by then; nil for none
+	then         kern.End           // of the outputs before that, and the clip of the sums
+	levels       *kern.Levels       // of the outputs, where these are nothing else; nil for none
+	levelsOut    *bcnn.Tensor       // their numbers
+	bytes        *bcnn.Tensor       // that are added before, by then; nil for none
+	fake         *kern.FakeQuantize // of the outputs before that; nil for none
 	next         tiles.Next
 	tiling
 }

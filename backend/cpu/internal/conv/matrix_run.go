@@ -25,10 +25,10 @@ func (c *matrixConv) throughSums() bool { return c.inMemory || c.partial }
 
 // take is that of an ender.
 func (c *matrixConv) take(e schedule.End) (can, overlaid bool) {
-	if c.thresholds != nil || c.throughSums() || e.Then.Slope != nil || e.Levels != nil && !e.Levels.Usual() {
+	if c.thresholds != nil || c.throughSums() || e.Then.Slope != nil || e.Levels != nil && !e.Levels.Usual() || e.Fake != nil && !e.Fake.Levels.Usual() {
 		return false, false
 	}
-	c.added, c.bytes, c.then, c.levels, c.levelsOut = e.Floats, e.Bytes, e.Then, e.Levels, e.Out
+	c.added, c.bytes, c.then, c.fake, c.levels, c.levelsOut = e.Floats, e.Bytes, e.Then, e.Fake, e.Levels, e.Out
 	if e.Bytes == nil {
 		c.dropClip(e.Levels)
 	}
@@ -157,11 +157,16 @@ func (c *matrixConv) floats(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTi
 	if c.levels != nil {
 		levels := c.levels.From(channel)
 		j.Dst, j.DstStep = unsafe.Pointer(&c.levelsOut.U8[at]), uintptr(c.channels)
+		var fake *kern.FakeQuantize
+		if c.fake != nil {
+			here := c.fake.From(channel)
+			fake = &here
+		}
 		var added unsafe.Pointer
 		if c.bytes != nil {
 			added = unsafe.Pointer(&c.bytes.U8[at])
 		}
-		t.parts(s, part, c.perCall, func(uint32) { c.filter.Levels(j, part, &end, &levels, &then, added) })
+		t.parts(s, part, c.perCall, func(uint32) { c.filter.Levels(j, part, &end, fake, &levels, &then, added) })
 		return
 	}
 	j.Dst, j.DstStep = unsafe.Pointer(&s.Out(c.out.F32, at)[0]), uintptr(4*c.channels)

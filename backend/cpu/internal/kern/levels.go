@@ -51,6 +51,22 @@ func (l *Levels) From(i int) Levels {
 	return from
 }
 
+// FakeQuantize makes float32 values of values by way of the numbers k of their levels, as a quantisation
+// and its inverse do:
+//
+//	fma(Low + k, Scale[i], Shift[i])
+type FakeQuantize struct {
+	Levels       *Levels // Usual
+	Low          float32
+	Scale, Shift []float32
+}
+
+// From returns what is done in places of a row from i on.
+func (q *FakeQuantize) From(i int) FakeQuantize {
+	levels := q.Levels.From(i)
+	return FakeQuantize{&levels, q.Low, q.Scale[i:], q.Shift[i:]}
+}
+
 // Guess returns k for a value in place i of a row.
 func (l *Levels) Guess(x float32, i int) int {
 	if l.Down {

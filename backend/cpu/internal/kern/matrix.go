@@ -232,6 +232,13 @@ type MatrixJob struct {
 	values unsafe.Pointer // of weights of 4 bits
 	rest   unsafe.Pointer // of the scales of levels
 	line   uintptr        // bytes from a line of pixels to the next
+
+	// Of the FakeQuantize of float32 outputs; fakeLevel is nil for none.
+	pendingPanel                  uintptr // in bytes of a row of the table
+	fakeLevel, fakeRest, fakeMove unsafe.Pointer
+	fakeScale, fakeShift          unsafe.Pointer
+	fakeLeast, fakeMost, fakeLow  float32
+	more                          uintptr // 0 if that and what else happens to them behind the scale is nothing
 }
 
 // prepare sets what all kernels need.
@@ -306,13 +313,21 @@ func (f *MatrixFilter) Floats(j *MatrixJob, p *MatrixPart, end, then *End, added
 
 // Levels computes, as bytes, the levels l of what Floats computes. l must be Usual, with a scale and a
 // shift for each output. added are bytes then, which have the steps of Dst: those that then scales and
-// shifts are added.
-func (f *MatrixFilter) Levels(j *MatrixJob, p *MatrixPart, end *End, l *Levels, then *End, added unsafe.Pointer) {
+// shifts are added, to what fake makes of the outputs unless that is nil.
+func (f *MatrixFilter) Levels(j *MatrixJob, p *MatrixPart, end *End, fake *FakeQuantize, l *Levels, then *End, added unsafe.Pointer) {
 	j.end(end)
 	j.then(then, added)
+	j.fakeLevel = nil
+	if fake != nil {
+		j.fakeQuantize(fake)
+	}
 	j.level, j.move = unsafe.Pointer(&l.Scale[0]), unsafe.Pointer(&l.Shift[0])
 	j.rest = unsafe.Pointer(unsafe.SliceData(l.Rest))
 	j.least, j.most, j.offset = l.Least, l.Most, l.Offset
+	j.more = 0
+	if fake != nil || end.Slope != nil || end.Clip || added != nil {
+		j.more = 1
+	}
 	f.call(f.kernels.Levels, j, p, 16, added)
 	runtime.KeepAlive(added)
 }
@@ -329,6 +344,14 @@ func (j *MatrixJob) then(then *End, added unsafe.Pointer) {
 	if added != nil {
 		j.added = uintptr(added) - uintptr(j.Dst) + 1
 	}
+}
+
+// fakeQuantize sets what makes levels of the outputs, and values of these, before something is added.
+func (j *MatrixJob) fakeQuantize(q *FakeQuantize) {
+	j.fakeLevel, j.fakeMove = unsafe.Pointer(&q.Levels.Scale[0]), unsafe.Pointer(&q.Levels.Shift[0])
+	j.fakeRest = unsafe.Pointer(unsafe.SliceData(q.Levels.Rest))
+	j.fakeScale, j.fakeShift = unsafe.Pointer(&q.Scale[0]), unsafe.Pointer(&q.Shift[0])
+	j.fakeLeast, j.fakeMost, j.fakeLow = q.Levels.Least, q.Levels.Most, q.Low+float32(q.Levels.Offset)
 }
 
 // end sets the end of the outputs, to which nothing is added.

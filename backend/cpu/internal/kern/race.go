@@ -506,7 +506,8 @@ func annotateMatrix(j *MatrixJob, f *MatrixFilter, p *MatrixPart, size int, adde
 			}
 		}
 	}
-	for _, row := range []unsafe.Pointer{j.scale, j.shift, j.slope, j.level, j.move, j.rest, j.scale2, j.shift2} {
+	for _, row := range []unsafe.Pointer{j.scale, j.shift, j.slope, j.level, j.move, j.rest, j.scale2, j.shift2,
+		j.fakeLevel, j.fakeRest, j.fakeMove, j.fakeScale, j.fakeShift} {
 		if row != nil && size > 2 {
 			runtime.RaceReadRange(row, 64*p.Panels)
 		}

@@ -73,6 +73,8 @@ type Context struct {
 type End struct {
 	Floats *bcnn.Tensor // that are added; nil for none
 	Bytes  *bcnn.Tensor // that are scaled, shifted and added, in place of Floats; nil for none
+	// Fake makes levels of the outputs, and values of these, before Bytes are added; nil for none.
+	Fake   *kern.FakeQuantize
 	Then   kern.End     // scale and shift of the outputs before Floats are added, or of Bytes, and the activation of the sum
 	Levels *kern.Levels // whose numbers are written; nil for float32 outputs
 	Out    *bcnn.Tensor // where those numbers go

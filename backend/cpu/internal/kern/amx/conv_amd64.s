@@ -4996,50 +4996,89 @@ step2:
 	VFMADD213PS    Z11, Z10, Z8
 
 skip4:
-	MOVQ   128(DX), AX
+	MOVQ   488(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
+	MOVQ   128(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip6
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip5:
+skip6:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip6
+	JEQ    skip7
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip6:
+skip7:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip8
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole9
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled10
+
+whole9:
+	VMULPS Z26, Z8, Z8
+
+scaled10:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip8:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip7
+	JEQ         skip11
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip8
+	JEQ         skip12
 	VFMADD213PS Z17, Z16, Z26
 
-skip8:
+skip12:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip9
+	JEQ    skip13
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip9:
-skip7:
+skip13:
+skip11:
+skip5:
 	CMPQ        408(DX), $0x00
-	JEQ         whole10
+	JEQ         whole14
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled11
+	JMP         scaled15
 
-whole10:
+whole14:
 	VMULPS Z20, Z8, Z8
 
-scaled11:
+scaled15:
 	VADDPS      Z21, Z8, Z8
 	VMAXPS      Z23, Z8, Z8
 	VMINPS      Z24, Z8, Z8
@@ -5058,54 +5097,93 @@ scaled11:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip12
+	JEQ         skip16
 	VFMADD213PS Z11, Z10, Z8
 
-skip12:
+skip16:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip17
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip13
+	JEQ    skip18
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip13:
+skip18:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip14
+	JEQ    skip19
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip14:
+skip19:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip20
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole21
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled22
+
+whole21:
+	VMULPS Z26, Z8, Z8
+
+scaled22:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip20:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip15
+	JEQ         skip23
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip16
+	JEQ         skip24
 	VFMADD213PS Z17, Z16, Z26
 
-skip16:
+skip24:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip17
+	JEQ    skip25
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
+skip25:
+skip23:
 skip17:
-skip15:
 	CMPQ        408(DX), $0x00
-	JEQ         whole18
+	JEQ         whole26
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled19
+	JMP         scaled27
 
-whole18:
+whole26:
 	VMULPS Z20, Z8, Z8
 
-scaled19:
+scaled27:
 	VADDPS    Z21, Z8, Z8
 	VMAXPS    Z23, Z8, Z8
 	VMINPS    Z24, Z8, Z8
@@ -5126,9 +5204,9 @@ rows3:
 	CMPQ    R9, 16(DX)
 	JNE     step2
 
-drain20:
+drain28:
 	CMPQ        R11, 320(DX)
-	JEQ         drained21
+	JEQ         drained29
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z8
 	MOVL        4(R11), AX
@@ -5137,54 +5215,93 @@ drain20:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip22
+	JEQ         skip30
 	VFMADD213PS Z11, Z10, Z8
 
-skip22:
+skip30:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip31
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip23
+	JEQ    skip32
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip23:
+skip32:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip24
+	JEQ    skip33
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip24:
+skip33:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip34
+	MOVQ        424(DX), R9
+	VMOVUPS     (AX)(R9*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole35
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R9*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled36
+
+whole35:
+	VMULPS Z26, Z8, Z8
+
+scaled36:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R9*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R9*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R9*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip34:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip25
+	JEQ         skip37
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip26
+	JEQ         skip38
 	VFMADD213PS Z17, Z16, Z26
 
-skip26:
+skip38:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip27
+	JEQ    skip39
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip27:
-skip25:
+skip39:
+skip37:
+skip31:
 	CMPQ        408(DX), $0x00
-	JEQ         whole28
+	JEQ         whole40
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled29
+	JMP         scaled41
 
-whole28:
+whole40:
 	VMULPS Z20, Z8, Z8
 
-scaled29:
+scaled41:
 	VADDPS    Z21, Z8, Z8
 	VMAXPS    Z23, Z8, Z8
 	VMINPS    Z24, Z8, Z8
@@ -5193,9 +5310,9 @@ scaled29:
 	VPMOVDB   Z8, (R12)
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
-	JMP       drain20
+	JMP       drain28
 
-drained21:
+drained29:
 	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
 	MOVQ    304(DX), R10
@@ -5212,54 +5329,55 @@ drained21:
 	MOVQ    R10, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R12
+	MOVQ    R10, 424(DX)
 	MOVQ    112(DX), AX
 	TESTQ   AX, AX
-	JEQ     there30
+	JEQ     there42
 	VMOVUPS (AX)(R10*1), Z10
 
-there30:
+there42:
 	MOVQ    120(DX), AX
 	TESTQ   AX, AX
-	JEQ     there31
+	JEQ     there43
 	VMOVUPS (AX)(R10*1), Z11
 
-there31:
+there43:
 	MOVQ    128(DX), AX
 	TESTQ   AX, AX
-	JEQ     there32
+	JEQ     there44
 	VMOVUPS (AX)(R10*1), Z12
 
-there32:
+there44:
 	MOVQ    160(DX), AX
 	TESTQ   AX, AX
-	JEQ     there33
+	JEQ     there45
 	VMOVUPS (AX)(R10*1), Z16
 
-there33:
+there45:
 	MOVQ    168(DX), AX
 	TESTQ   AX, AX
-	JEQ     there34
+	JEQ     there46
 	VMOVUPS (AX)(R10*1), Z17
 
-there34:
+there46:
 	MOVQ    192(DX), AX
 	TESTQ   AX, AX
-	JEQ     there35
+	JEQ     there47
 	VMOVUPS (AX)(R10*1), Z20
 
-there35:
+there47:
 	MOVQ    408(DX), AX
 	TESTQ   AX, AX
-	JEQ     there36
+	JEQ     there48
 	VMOVUPS (AX)(R10*1), Z22
 
-there36:
+there48:
 	MOVQ    200(DX), AX
 	TESTQ   AX, AX
-	JEQ     there37
+	JEQ     there49
 	VMOVUPS (AX)(R10*1), Z21
 
-there37:
+there49:
 	ADDQ $0x40, R10
 	MOVQ R10, 304(DX)
 	CMPQ R10, 240(DX)
@@ -5267,12 +5385,12 @@ there37:
 	JMP  next
 
 tiles2:
-panel38:
+panel50:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(DX), R9
 
-step39:
+step51:
 	MOVL           (R9), R10
 	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -5301,7 +5419,7 @@ step39:
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(R8)
 	CMPQ           R11, 320(DX)
-	JEQ            rows40
+	JEQ            rows52
 	MOVL           (R11), AX
 	VMOVDQU32      (R13)(AX*1), Z8
 	MOVL           4(R11), AX
@@ -5310,54 +5428,93 @@ step39:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           112(DX), AX
 	TESTQ          AX, AX
-	JEQ            skip41
+	JEQ            skip53
 	VFMADD213PS    Z11, Z10, Z8
 
-skip41:
+skip53:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip54
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip42
+	JEQ    skip55
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip42:
+skip55:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip43
+	JEQ    skip56
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip43:
+skip56:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip57
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole58
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled59
+
+whole58:
+	VMULPS Z26, Z8, Z8
+
+scaled59:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip57:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip44
+	JEQ         skip60
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip45
+	JEQ         skip61
 	VFMADD213PS Z17, Z16, Z26
 
-skip45:
+skip61:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip46
+	JEQ    skip62
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip46:
-skip44:
+skip62:
+skip60:
+skip54:
 	CMPQ        408(DX), $0x00
-	JEQ         whole47
+	JEQ         whole63
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled48
+	JMP         scaled64
 
-whole47:
+whole63:
 	VMULPS Z20, Z8, Z8
 
-scaled48:
+scaled64:
 	VADDPS      Z21, Z8, Z8
 	VMAXPS      Z23, Z8, Z8
 	VMINPS      Z24, Z8, Z8
@@ -5367,7 +5524,7 @@ scaled48:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows40
+	JEQ         rows52
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z8
 	MOVL        4(R11), AX
@@ -5376,54 +5533,93 @@ scaled48:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip49
+	JEQ         skip65
 	VFMADD213PS Z11, Z10, Z8
 
-skip49:
+skip65:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip66
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip50
+	JEQ    skip67
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip50:
+skip67:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip51
+	JEQ    skip68
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip51:
+skip68:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip69
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole70
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled71
+
+whole70:
+	VMULPS Z26, Z8, Z8
+
+scaled71:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip69:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip52
+	JEQ         skip72
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip53
+	JEQ         skip73
 	VFMADD213PS Z17, Z16, Z26
 
-skip53:
+skip73:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip54
+	JEQ    skip74
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip54:
-skip52:
+skip74:
+skip72:
+skip66:
 	CMPQ        408(DX), $0x00
-	JEQ         whole55
+	JEQ         whole75
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled56
+	JMP         scaled76
 
-whole55:
+whole75:
 	VMULPS Z20, Z8, Z8
 
-scaled56:
+scaled76:
 	VADDPS    Z21, Z8, Z8
 	VMAXPS    Z23, Z8, Z8
 	VMINPS    Z24, Z8, Z8
@@ -5433,7 +5629,7 @@ scaled56:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows40:
+rows52:
 	MOVQ           256(DX), AX
 	ADDQ           R10, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
@@ -5456,7 +5652,7 @@ rows40:
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(R8)
 	CMPQ           R11, 320(DX)
-	JEQ            rows57
+	JEQ            rows77
 	MOVL           (R11), AX
 	VMOVDQU32      (R13)(AX*1), Z8
 	MOVL           4(R11), AX
@@ -5465,54 +5661,93 @@ rows40:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           112(DX), AX
 	TESTQ          AX, AX
-	JEQ            skip58
+	JEQ            skip78
 	VFMADD213PS    Z11, Z10, Z8
 
-skip58:
+skip78:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip79
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip59
+	JEQ    skip80
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip59:
+skip80:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip60
+	JEQ    skip81
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip60:
+skip81:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip82
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole83
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled84
+
+whole83:
+	VMULPS Z26, Z8, Z8
+
+scaled84:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip82:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip61
+	JEQ         skip85
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip62
+	JEQ         skip86
 	VFMADD213PS Z17, Z16, Z26
 
-skip62:
+skip86:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip63
+	JEQ    skip87
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip63:
-skip61:
+skip87:
+skip85:
+skip79:
 	CMPQ        408(DX), $0x00
-	JEQ         whole64
+	JEQ         whole88
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled65
+	JMP         scaled89
 
-whole64:
+whole88:
 	VMULPS Z20, Z8, Z8
 
-scaled65:
+scaled89:
 	VADDPS      Z21, Z8, Z8
 	VMAXPS      Z23, Z8, Z8
 	VMINPS      Z24, Z8, Z8
@@ -5522,7 +5757,7 @@ scaled65:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows57
+	JEQ         rows77
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z8
 	MOVL        4(R11), AX
@@ -5531,54 +5766,93 @@ scaled65:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip66
+	JEQ         skip90
 	VFMADD213PS Z11, Z10, Z8
 
-skip66:
+skip90:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip91
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip67
+	JEQ    skip92
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip67:
+skip92:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip68
+	JEQ    skip93
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip68:
+skip93:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip94
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole95
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled96
+
+whole95:
+	VMULPS Z26, Z8, Z8
+
+scaled96:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip94:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip69
+	JEQ         skip97
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip70
+	JEQ         skip98
 	VFMADD213PS Z17, Z16, Z26
 
-skip70:
+skip98:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip71
+	JEQ    skip99
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip71:
-skip69:
+skip99:
+skip97:
+skip91:
 	CMPQ        408(DX), $0x00
-	JEQ         whole72
+	JEQ         whole100
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled73
+	JMP         scaled101
 
-whole72:
+whole100:
 	VMULPS Z20, Z8, Z8
 
-scaled73:
+scaled101:
 	VADDPS    Z21, Z8, Z8
 	VMAXPS    Z23, Z8, Z8
 	VMINPS    Z24, Z8, Z8
@@ -5588,7 +5862,7 @@ scaled73:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows57:
+rows77:
 	ADDQ    $0x00000080, SI
 	CMPQ    SI, 32(DX)
 	CMOVQEQ 24(DX), SI
@@ -5597,11 +5871,11 @@ rows57:
 	CMOVQEQ 224(DX), R8
 	ADDQ    $0x04, R9
 	CMPQ    R9, 16(DX)
-	JNE     step39
+	JNE     step51
 
-drain74:
+drain102:
 	CMPQ        R11, 320(DX)
-	JEQ         drained75
+	JEQ         drained103
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z8
 	MOVL        4(R11), AX
@@ -5610,54 +5884,93 @@ drain74:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip76
+	JEQ         skip104
 	VFMADD213PS Z11, Z10, Z8
 
-skip76:
+skip104:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip105
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip77
+	JEQ    skip106
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip77:
+skip106:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip78
+	JEQ    skip107
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip78:
+skip107:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip108
+	MOVQ        424(DX), R9
+	VMOVUPS     (AX)(R9*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole109
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R9*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled110
+
+whole109:
+	VMULPS Z26, Z8, Z8
+
+scaled110:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R9*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R9*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R9*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip108:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip79
+	JEQ         skip111
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip80
+	JEQ         skip112
 	VFMADD213PS Z17, Z16, Z26
 
-skip80:
+skip112:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip81
+	JEQ    skip113
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip81:
-skip79:
+skip113:
+skip111:
+skip105:
 	CMPQ        408(DX), $0x00
-	JEQ         whole82
+	JEQ         whole114
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled83
+	JMP         scaled115
 
-whole82:
+whole114:
 	VMULPS Z20, Z8, Z8
 
-scaled83:
+scaled115:
 	VADDPS    Z21, Z8, Z8
 	VMAXPS    Z23, Z8, Z8
 	VMINPS    Z24, Z8, Z8
@@ -5666,9 +5979,9 @@ scaled83:
 	VPMOVDB   Z8, (R12)
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
-	JMP       drain74
+	JMP       drain102
 
-drained75:
+drained103:
 	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
 	MOVQ    312(DX), AX
@@ -5688,68 +6001,69 @@ drained75:
 	MOVQ    R10, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R12
+	MOVQ    R10, 424(DX)
 	MOVQ    112(DX), AX
 	TESTQ   AX, AX
-	JEQ     there84
+	JEQ     there116
 	VMOVUPS (AX)(R10*1), Z10
 
-there84:
+there116:
 	MOVQ    120(DX), AX
 	TESTQ   AX, AX
-	JEQ     there85
+	JEQ     there117
 	VMOVUPS (AX)(R10*1), Z11
 
-there85:
+there117:
 	MOVQ    128(DX), AX
 	TESTQ   AX, AX
-	JEQ     there86
+	JEQ     there118
 	VMOVUPS (AX)(R10*1), Z12
 
-there86:
+there118:
 	MOVQ    160(DX), AX
 	TESTQ   AX, AX
-	JEQ     there87
+	JEQ     there119
 	VMOVUPS (AX)(R10*1), Z16
 
-there87:
+there119:
 	MOVQ    168(DX), AX
 	TESTQ   AX, AX
-	JEQ     there88
+	JEQ     there120
 	VMOVUPS (AX)(R10*1), Z17
 
-there88:
+there120:
 	MOVQ    192(DX), AX
 	TESTQ   AX, AX
-	JEQ     there89
+	JEQ     there121
 	VMOVUPS (AX)(R10*1), Z20
 
-there89:
+there121:
 	MOVQ    408(DX), AX
 	TESTQ   AX, AX
-	JEQ     there90
+	JEQ     there122
 	VMOVUPS (AX)(R10*1), Z22
 
-there90:
+there122:
 	MOVQ    200(DX), AX
 	TESTQ   AX, AX
-	JEQ     there91
+	JEQ     there123
 	VMOVUPS (AX)(R10*1), Z21
 
-there91:
+there123:
 	ADDQ $0x40, R10
 	MOVQ R10, 304(DX)
 	CMPQ R10, 240(DX)
-	JNE  panel38
+	JNE  panel50
 	JMP  next
 
 tiles3:
-panel92:
+panel124:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(DX), R9
 
-step93:
+step125:
 	MOVL           (R9), R10
 	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -5772,7 +6086,7 @@ step93:
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
 	VMOVDQU8       Z26, 256(R8)
 	CMPQ           R11, 320(DX)
-	JEQ            rows94
+	JEQ            rows126
 	MOVL           (R11), AX
 	VMOVDQU32      (R13)(AX*1), Z26
 	MOVL           4(R11), AX
@@ -5781,54 +6095,93 @@ step93:
 	VCVTDQ2PS      Z26, Z26
 	MOVQ           112(DX), AX
 	TESTQ          AX, AX
-	JEQ            skip95
+	JEQ            skip127
 	VFMADD213PS    Z11, Z10, Z26
 
-skip95:
+skip127:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip128
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip96
+	JEQ    skip129
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
-skip96:
+skip129:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip97
+	JEQ    skip130
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
-skip97:
+skip130:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip131
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z27
+	CMPQ        440(DX), $0x00
+	JEQ         whole132
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z28
+	VMULPS      Z28, Z26, Z28
+	VFMADD213PS Z28, Z27, Z26
+	JMP         scaled133
+
+whole132:
+	VMULPS Z27, Z26, Z26
+
+scaled133:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	VADDPS       Z27, Z26, Z26
+	VBROADCASTSS 472(DX), Z27
+	VMAXPS       Z27, Z26, Z26
+	VBROADCASTSS 476(DX), Z27
+	VMINPS       Z27, Z26, Z26
+	VCVTPS2DQ    Z26, Z26
+	VCVTDQ2PS    Z26, Z26
+	VBROADCASTSS 480(DX), Z27
+	VADDPS       Z27, Z26, Z26
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z28
+	VFMADD213PS  Z28, Z27, Z26
+
+skip131:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip98
+	JEQ         skip134
 	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip99
+	JEQ         skip135
 	VFMADD213PS Z17, Z16, Z27
 
-skip99:
+skip135:
 	VADDPS Z27, Z26, Z26
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip100
+	JEQ    skip136
 	VMAXPS Z26, Z18, Z26
 	VMINPS Z26, Z19, Z26
 
-skip100:
-skip98:
+skip136:
+skip134:
+skip128:
 	CMPQ        408(DX), $0x00
-	JEQ         whole101
+	JEQ         whole137
 	VMULPS      Z22, Z26, Z27
 	VFMADD213PS Z27, Z20, Z26
-	JMP         scaled102
+	JMP         scaled138
 
-whole101:
+whole137:
 	VMULPS Z20, Z26, Z26
 
-scaled102:
+scaled138:
 	VADDPS      Z21, Z26, Z26
 	VMAXPS      Z23, Z26, Z26
 	VMINPS      Z24, Z26, Z26
@@ -5838,7 +6191,7 @@ scaled102:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows94
+	JEQ         rows126
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z26
 	MOVL        4(R11), AX
@@ -5847,54 +6200,93 @@ scaled102:
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip103
+	JEQ         skip139
 	VFMADD213PS Z11, Z10, Z26
 
-skip103:
+skip139:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip140
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip104
+	JEQ    skip141
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
-skip104:
+skip141:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip105
+	JEQ    skip142
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
-skip105:
+skip142:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip143
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z27
+	CMPQ        440(DX), $0x00
+	JEQ         whole144
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z28
+	VMULPS      Z28, Z26, Z28
+	VFMADD213PS Z28, Z27, Z26
+	JMP         scaled145
+
+whole144:
+	VMULPS Z27, Z26, Z26
+
+scaled145:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	VADDPS       Z27, Z26, Z26
+	VBROADCASTSS 472(DX), Z27
+	VMAXPS       Z27, Z26, Z26
+	VBROADCASTSS 476(DX), Z27
+	VMINPS       Z27, Z26, Z26
+	VCVTPS2DQ    Z26, Z26
+	VCVTDQ2PS    Z26, Z26
+	VBROADCASTSS 480(DX), Z27
+	VADDPS       Z27, Z26, Z26
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z28
+	VFMADD213PS  Z28, Z27, Z26
+
+skip143:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip106
+	JEQ         skip146
 	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip107
+	JEQ         skip147
 	VFMADD213PS Z17, Z16, Z27
 
-skip107:
+skip147:
 	VADDPS Z27, Z26, Z26
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip108
+	JEQ    skip148
 	VMAXPS Z26, Z18, Z26
 	VMINPS Z26, Z19, Z26
 
-skip108:
-skip106:
+skip148:
+skip146:
+skip140:
 	CMPQ        408(DX), $0x00
-	JEQ         whole109
+	JEQ         whole149
 	VMULPS      Z22, Z26, Z27
 	VFMADD213PS Z27, Z20, Z26
-	JMP         scaled110
+	JMP         scaled150
 
-whole109:
+whole149:
 	VMULPS Z20, Z26, Z26
 
-scaled110:
+scaled150:
 	VADDPS    Z21, Z26, Z26
 	VMAXPS    Z23, Z26, Z26
 	VMINPS    Z24, Z26, Z26
@@ -5904,7 +6296,7 @@ scaled110:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows94:
+rows126:
 	MOVQ           256(DX), AX
 	ADDQ           R10, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
@@ -5921,7 +6313,7 @@ rows94:
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
 	VMOVDQU8       Z26, 576(R8)
 	CMPQ           R11, 320(DX)
-	JEQ            rows111
+	JEQ            rows151
 	MOVL           (R11), AX
 	VMOVDQU32      (R13)(AX*1), Z26
 	MOVL           4(R11), AX
@@ -5930,54 +6322,93 @@ rows94:
 	VCVTDQ2PS      Z26, Z26
 	MOVQ           112(DX), AX
 	TESTQ          AX, AX
-	JEQ            skip112
+	JEQ            skip152
 	VFMADD213PS    Z11, Z10, Z26
 
-skip112:
+skip152:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip153
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip113
+	JEQ    skip154
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
-skip113:
+skip154:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip114
+	JEQ    skip155
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
-skip114:
+skip155:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip156
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z27
+	CMPQ        440(DX), $0x00
+	JEQ         whole157
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z28
+	VMULPS      Z28, Z26, Z28
+	VFMADD213PS Z28, Z27, Z26
+	JMP         scaled158
+
+whole157:
+	VMULPS Z27, Z26, Z26
+
+scaled158:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	VADDPS       Z27, Z26, Z26
+	VBROADCASTSS 472(DX), Z27
+	VMAXPS       Z27, Z26, Z26
+	VBROADCASTSS 476(DX), Z27
+	VMINPS       Z27, Z26, Z26
+	VCVTPS2DQ    Z26, Z26
+	VCVTDQ2PS    Z26, Z26
+	VBROADCASTSS 480(DX), Z27
+	VADDPS       Z27, Z26, Z26
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z28
+	VFMADD213PS  Z28, Z27, Z26
+
+skip156:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip115
+	JEQ         skip159
 	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip116
+	JEQ         skip160
 	VFMADD213PS Z17, Z16, Z27
 
-skip116:
+skip160:
 	VADDPS Z27, Z26, Z26
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip117
+	JEQ    skip161
 	VMAXPS Z26, Z18, Z26
 	VMINPS Z26, Z19, Z26
 
-skip117:
-skip115:
+skip161:
+skip159:
+skip153:
 	CMPQ        408(DX), $0x00
-	JEQ         whole118
+	JEQ         whole162
 	VMULPS      Z22, Z26, Z27
 	VFMADD213PS Z27, Z20, Z26
-	JMP         scaled119
+	JMP         scaled163
 
-whole118:
+whole162:
 	VMULPS Z20, Z26, Z26
 
-scaled119:
+scaled163:
 	VADDPS      Z21, Z26, Z26
 	VMAXPS      Z23, Z26, Z26
 	VMINPS      Z24, Z26, Z26
@@ -5987,7 +6418,7 @@ scaled119:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows111
+	JEQ         rows151
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z26
 	MOVL        4(R11), AX
@@ -5996,54 +6427,93 @@ scaled119:
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip120
+	JEQ         skip164
 	VFMADD213PS Z11, Z10, Z26
 
-skip120:
+skip164:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip165
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip121
+	JEQ    skip166
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
-skip121:
+skip166:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip122
+	JEQ    skip167
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
-skip122:
+skip167:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip168
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z27
+	CMPQ        440(DX), $0x00
+	JEQ         whole169
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z28
+	VMULPS      Z28, Z26, Z28
+	VFMADD213PS Z28, Z27, Z26
+	JMP         scaled170
+
+whole169:
+	VMULPS Z27, Z26, Z26
+
+scaled170:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	VADDPS       Z27, Z26, Z26
+	VBROADCASTSS 472(DX), Z27
+	VMAXPS       Z27, Z26, Z26
+	VBROADCASTSS 476(DX), Z27
+	VMINPS       Z27, Z26, Z26
+	VCVTPS2DQ    Z26, Z26
+	VCVTDQ2PS    Z26, Z26
+	VBROADCASTSS 480(DX), Z27
+	VADDPS       Z27, Z26, Z26
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z28
+	VFMADD213PS  Z28, Z27, Z26
+
+skip168:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip123
+	JEQ         skip171
 	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip124
+	JEQ         skip172
 	VFMADD213PS Z17, Z16, Z27
 
-skip124:
+skip172:
 	VADDPS Z27, Z26, Z26
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip125
+	JEQ    skip173
 	VMAXPS Z26, Z18, Z26
 	VMINPS Z26, Z19, Z26
 
-skip125:
-skip123:
+skip173:
+skip171:
+skip165:
 	CMPQ        408(DX), $0x00
-	JEQ         whole126
+	JEQ         whole174
 	VMULPS      Z22, Z26, Z27
 	VFMADD213PS Z27, Z20, Z26
-	JMP         scaled127
+	JMP         scaled175
 
-whole126:
+whole174:
 	VMULPS Z20, Z26, Z26
 
-scaled127:
+scaled175:
 	VADDPS    Z21, Z26, Z26
 	VMAXPS    Z23, Z26, Z26
 	VMINPS    Z24, Z26, Z26
@@ -6053,7 +6523,7 @@ scaled127:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows111:
+rows151:
 	MOVQ           264(DX), AX
 	ADDQ           R10, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
@@ -6071,7 +6541,7 @@ rows111:
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(R8)
 	CMPQ           R11, 320(DX)
-	JEQ            rows128
+	JEQ            rows176
 	MOVL           (R11), AX
 	VMOVDQU32      (R13)(AX*1), Z8
 	MOVL           4(R11), AX
@@ -6080,54 +6550,93 @@ rows111:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           112(DX), AX
 	TESTQ          AX, AX
-	JEQ            skip129
+	JEQ            skip177
 	VFMADD213PS    Z11, Z10, Z8
 
-skip129:
+skip177:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip178
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip130
+	JEQ    skip179
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip130:
+skip179:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip131
+	JEQ    skip180
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip131:
+skip180:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip181
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole182
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled183
+
+whole182:
+	VMULPS Z26, Z8, Z8
+
+scaled183:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip181:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip132
+	JEQ         skip184
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip133
+	JEQ         skip185
 	VFMADD213PS Z17, Z16, Z26
 
-skip133:
+skip185:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip134
+	JEQ    skip186
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip134:
-skip132:
+skip186:
+skip184:
+skip178:
 	CMPQ        408(DX), $0x00
-	JEQ         whole135
+	JEQ         whole187
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled136
+	JMP         scaled188
 
-whole135:
+whole187:
 	VMULPS Z20, Z8, Z8
 
-scaled136:
+scaled188:
 	VADDPS      Z21, Z8, Z8
 	VMAXPS      Z23, Z8, Z8
 	VMINPS      Z24, Z8, Z8
@@ -6137,7 +6646,7 @@ scaled136:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows128
+	JEQ         rows176
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z8
 	MOVL        4(R11), AX
@@ -6146,54 +6655,93 @@ scaled136:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip137
+	JEQ         skip189
 	VFMADD213PS Z11, Z10, Z8
 
-skip137:
+skip189:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip190
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip138
+	JEQ    skip191
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip138:
+skip191:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip139
+	JEQ    skip192
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip139:
+skip192:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip193
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole194
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled195
+
+whole194:
+	VMULPS Z26, Z8, Z8
+
+scaled195:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip193:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip140
+	JEQ         skip196
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip141
+	JEQ         skip197
 	VFMADD213PS Z17, Z16, Z26
 
-skip141:
+skip197:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip142
+	JEQ    skip198
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip142:
-skip140:
+skip198:
+skip196:
+skip190:
 	CMPQ        408(DX), $0x00
-	JEQ         whole143
+	JEQ         whole199
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled144
+	JMP         scaled200
 
-whole143:
+whole199:
 	VMULPS Z20, Z8, Z8
 
-scaled144:
+scaled200:
 	VADDPS    Z21, Z8, Z8
 	VMAXPS    Z23, Z8, Z8
 	VMINPS    Z24, Z8, Z8
@@ -6203,7 +6751,7 @@ scaled144:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows128:
+rows176:
 	ADDQ    $0x00000080, SI
 	CMPQ    SI, 32(DX)
 	CMOVQEQ 24(DX), SI
@@ -6212,11 +6760,11 @@ rows128:
 	CMOVQEQ 224(DX), R8
 	ADDQ    $0x04, R9
 	CMPQ    R9, 16(DX)
-	JNE     step93
+	JNE     step125
 
-drain145:
+drain201:
 	CMPQ        R11, 320(DX)
-	JEQ         drained146
+	JEQ         drained202
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z8
 	MOVL        4(R11), AX
@@ -6225,54 +6773,93 @@ drain145:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip147
+	JEQ         skip203
 	VFMADD213PS Z11, Z10, Z8
 
-skip147:
+skip203:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip204
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip148
+	JEQ    skip205
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip148:
+skip205:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip149
+	JEQ    skip206
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip149:
+skip206:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip207
+	MOVQ        424(DX), R9
+	VMOVUPS     (AX)(R9*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole208
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R9*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled209
+
+whole208:
+	VMULPS Z26, Z8, Z8
+
+scaled209:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R9*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R9*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R9*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip207:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip150
+	JEQ         skip210
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip151
+	JEQ         skip211
 	VFMADD213PS Z17, Z16, Z26
 
-skip151:
+skip211:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip152
+	JEQ    skip212
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip152:
-skip150:
+skip212:
+skip210:
+skip204:
 	CMPQ        408(DX), $0x00
-	JEQ         whole153
+	JEQ         whole213
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled154
+	JMP         scaled214
 
-whole153:
+whole213:
 	VMULPS Z20, Z8, Z8
 
-scaled154:
+scaled214:
 	VADDPS    Z21, Z8, Z8
 	VMAXPS    Z23, Z8, Z8
 	VMINPS    Z24, Z8, Z8
@@ -6281,9 +6868,9 @@ scaled154:
 	VPMOVDB   Z8, (R12)
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
-	JMP       drain145
+	JMP       drain201
 
-drained146:
+drained202:
 	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
 	MOVQ    312(DX), AX
@@ -6306,69 +6893,70 @@ drained146:
 	MOVQ    R10, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R12
+	MOVQ    R10, 424(DX)
 	MOVQ    112(DX), AX
 	TESTQ   AX, AX
-	JEQ     there155
+	JEQ     there215
 	VMOVUPS (AX)(R10*1), Z10
 
-there155:
+there215:
 	MOVQ    120(DX), AX
 	TESTQ   AX, AX
-	JEQ     there156
+	JEQ     there216
 	VMOVUPS (AX)(R10*1), Z11
 
-there156:
+there216:
 	MOVQ    128(DX), AX
 	TESTQ   AX, AX
-	JEQ     there157
+	JEQ     there217
 	VMOVUPS (AX)(R10*1), Z12
 
-there157:
+there217:
 	MOVQ    160(DX), AX
 	TESTQ   AX, AX
-	JEQ     there158
+	JEQ     there218
 	VMOVUPS (AX)(R10*1), Z16
 
-there158:
+there218:
 	MOVQ    168(DX), AX
 	TESTQ   AX, AX
-	JEQ     there159
+	JEQ     there219
 	VMOVUPS (AX)(R10*1), Z17
 
-there159:
+there219:
 	MOVQ    192(DX), AX
 	TESTQ   AX, AX
-	JEQ     there160
+	JEQ     there220
 	VMOVUPS (AX)(R10*1), Z20
 
-there160:
+there220:
 	MOVQ    408(DX), AX
 	TESTQ   AX, AX
-	JEQ     there161
+	JEQ     there221
 	VMOVUPS (AX)(R10*1), Z22
 
-there161:
+there221:
 	MOVQ    200(DX), AX
 	TESTQ   AX, AX
-	JEQ     there162
+	JEQ     there222
 	VMOVUPS (AX)(R10*1), Z21
 
-there162:
+there222:
 	ADDQ $0x40, R10
 	MOVQ R10, 304(DX)
 	CMPQ R10, 240(DX)
-	JNE  panel92
+	JNE  panel124
 	JMP  next
 
 tiles4:
-panel163:
+panel223:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0 // TILEZERO TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(DX), R9
 
-step164:
+step224:
 	MOVL           (R9), R10
 	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -6389,7 +6977,7 @@ step164:
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
 	VMOVDQU8       Z26, 192(R8)
 	CMPQ           R11, 320(DX)
-	JEQ            rows165
+	JEQ            rows225
 	MOVL           (R11), AX
 	VMOVDQU32      (R13)(AX*1), Z26
 	MOVL           4(R11), AX
@@ -6398,54 +6986,93 @@ step164:
 	VCVTDQ2PS      Z26, Z26
 	MOVQ           112(DX), AX
 	TESTQ          AX, AX
-	JEQ            skip166
+	JEQ            skip226
 	VFMADD213PS    Z11, Z10, Z26
 
-skip166:
+skip226:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip227
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip167
+	JEQ    skip228
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
-skip167:
+skip228:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip168
+	JEQ    skip229
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
-skip168:
+skip229:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip230
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z27
+	CMPQ        440(DX), $0x00
+	JEQ         whole231
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z28
+	VMULPS      Z28, Z26, Z28
+	VFMADD213PS Z28, Z27, Z26
+	JMP         scaled232
+
+whole231:
+	VMULPS Z27, Z26, Z26
+
+scaled232:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	VADDPS       Z27, Z26, Z26
+	VBROADCASTSS 472(DX), Z27
+	VMAXPS       Z27, Z26, Z26
+	VBROADCASTSS 476(DX), Z27
+	VMINPS       Z27, Z26, Z26
+	VCVTPS2DQ    Z26, Z26
+	VCVTDQ2PS    Z26, Z26
+	VBROADCASTSS 480(DX), Z27
+	VADDPS       Z27, Z26, Z26
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z28
+	VFMADD213PS  Z28, Z27, Z26
+
+skip230:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip169
+	JEQ         skip233
 	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip170
+	JEQ         skip234
 	VFMADD213PS Z17, Z16, Z27
 
-skip170:
+skip234:
 	VADDPS Z27, Z26, Z26
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip171
+	JEQ    skip235
 	VMAXPS Z26, Z18, Z26
 	VMINPS Z26, Z19, Z26
 
-skip171:
-skip169:
+skip235:
+skip233:
+skip227:
 	CMPQ        408(DX), $0x00
-	JEQ         whole172
+	JEQ         whole236
 	VMULPS      Z22, Z26, Z27
 	VFMADD213PS Z27, Z20, Z26
-	JMP         scaled173
+	JMP         scaled237
 
-whole172:
+whole236:
 	VMULPS Z20, Z26, Z26
 
-scaled173:
+scaled237:
 	VADDPS      Z21, Z26, Z26
 	VMAXPS      Z23, Z26, Z26
 	VMINPS      Z24, Z26, Z26
@@ -6455,7 +7082,7 @@ scaled173:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows165
+	JEQ         rows225
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z26
 	MOVL        4(R11), AX
@@ -6464,54 +7091,93 @@ scaled173:
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip174
+	JEQ         skip238
 	VFMADD213PS Z11, Z10, Z26
 
-skip174:
+skip238:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip239
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip175
+	JEQ    skip240
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
-skip175:
+skip240:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip176
+	JEQ    skip241
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
-skip176:
+skip241:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip242
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z27
+	CMPQ        440(DX), $0x00
+	JEQ         whole243
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z28
+	VMULPS      Z28, Z26, Z28
+	VFMADD213PS Z28, Z27, Z26
+	JMP         scaled244
+
+whole243:
+	VMULPS Z27, Z26, Z26
+
+scaled244:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	VADDPS       Z27, Z26, Z26
+	VBROADCASTSS 472(DX), Z27
+	VMAXPS       Z27, Z26, Z26
+	VBROADCASTSS 476(DX), Z27
+	VMINPS       Z27, Z26, Z26
+	VCVTPS2DQ    Z26, Z26
+	VCVTDQ2PS    Z26, Z26
+	VBROADCASTSS 480(DX), Z27
+	VADDPS       Z27, Z26, Z26
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z28
+	VFMADD213PS  Z28, Z27, Z26
+
+skip242:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip177
+	JEQ         skip245
 	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip178
+	JEQ         skip246
 	VFMADD213PS Z17, Z16, Z27
 
-skip178:
+skip246:
 	VADDPS Z27, Z26, Z26
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip179
+	JEQ    skip247
 	VMAXPS Z26, Z18, Z26
 	VMINPS Z26, Z19, Z26
 
-skip179:
-skip177:
+skip247:
+skip245:
+skip239:
 	CMPQ        408(DX), $0x00
-	JEQ         whole180
+	JEQ         whole248
 	VMULPS      Z22, Z26, Z27
 	VFMADD213PS Z27, Z20, Z26
-	JMP         scaled181
+	JMP         scaled249
 
-whole180:
+whole248:
 	VMULPS Z20, Z26, Z26
 
-scaled181:
+scaled249:
 	VADDPS    Z21, Z26, Z26
 	VMAXPS    Z23, Z26, Z26
 	VMINPS    Z24, Z26, Z26
@@ -6521,7 +7187,7 @@ scaled181:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows165:
+rows225:
 	MOVQ           256(DX), AX
 	ADDQ           R10, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
@@ -6535,7 +7201,7 @@ rows165:
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(R8)
 	CMPQ           R11, 320(DX)
-	JEQ            rows182
+	JEQ            rows250
 	MOVL           (R11), AX
 	VMOVDQU32      (R13)(AX*1), Z8
 	MOVL           4(R11), AX
@@ -6544,54 +7210,93 @@ rows165:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           112(DX), AX
 	TESTQ          AX, AX
-	JEQ            skip183
+	JEQ            skip251
 	VFMADD213PS    Z11, Z10, Z8
 
-skip183:
+skip251:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip252
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip184
+	JEQ    skip253
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip184:
+skip253:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip185
+	JEQ    skip254
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip185:
+skip254:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip255
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole256
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled257
+
+whole256:
+	VMULPS Z26, Z8, Z8
+
+scaled257:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip255:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip186
+	JEQ         skip258
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip187
+	JEQ         skip259
 	VFMADD213PS Z17, Z16, Z26
 
-skip187:
+skip259:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip188
+	JEQ    skip260
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip188:
-skip186:
+skip260:
+skip258:
+skip252:
 	CMPQ        408(DX), $0x00
-	JEQ         whole189
+	JEQ         whole261
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled190
+	JMP         scaled262
 
-whole189:
+whole261:
 	VMULPS Z20, Z8, Z8
 
-scaled190:
+scaled262:
 	VADDPS      Z21, Z8, Z8
 	VMAXPS      Z23, Z8, Z8
 	VMINPS      Z24, Z8, Z8
@@ -6601,7 +7306,7 @@ scaled190:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows182
+	JEQ         rows250
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z8
 	MOVL        4(R11), AX
@@ -6610,54 +7315,93 @@ scaled190:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip191
+	JEQ         skip263
 	VFMADD213PS Z11, Z10, Z8
 
-skip191:
+skip263:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip264
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip192
+	JEQ    skip265
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip192:
+skip265:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip193
+	JEQ    skip266
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip193:
+skip266:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip267
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole268
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled269
+
+whole268:
+	VMULPS Z26, Z8, Z8
+
+scaled269:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip267:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip194
+	JEQ         skip270
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip195
+	JEQ         skip271
 	VFMADD213PS Z17, Z16, Z26
 
-skip195:
+skip271:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip196
+	JEQ    skip272
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip196:
-skip194:
+skip272:
+skip270:
+skip264:
 	CMPQ        408(DX), $0x00
-	JEQ         whole197
+	JEQ         whole273
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled198
+	JMP         scaled274
 
-whole197:
+whole273:
 	VMULPS Z20, Z8, Z8
 
-scaled198:
+scaled274:
 	VADDPS    Z21, Z8, Z8
 	VMAXPS    Z23, Z8, Z8
 	VMINPS    Z24, Z8, Z8
@@ -6667,7 +7411,7 @@ scaled198:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows182:
+rows250:
 	MOVQ           264(DX), AX
 	ADDQ           R10, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
@@ -6682,7 +7426,7 @@ rows182:
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
 	VMOVDQU8       Z26, 704(R8)
 	CMPQ           R11, 320(DX)
-	JEQ            rows199
+	JEQ            rows275
 	MOVL           (R11), AX
 	VMOVDQU32      (R13)(AX*1), Z26
 	MOVL           4(R11), AX
@@ -6691,54 +7435,93 @@ rows182:
 	VCVTDQ2PS      Z26, Z26
 	MOVQ           112(DX), AX
 	TESTQ          AX, AX
-	JEQ            skip200
+	JEQ            skip276
 	VFMADD213PS    Z11, Z10, Z26
 
-skip200:
+skip276:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip277
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip201
+	JEQ    skip278
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
-skip201:
+skip278:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip202
+	JEQ    skip279
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
-skip202:
+skip279:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip280
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z27
+	CMPQ        440(DX), $0x00
+	JEQ         whole281
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z28
+	VMULPS      Z28, Z26, Z28
+	VFMADD213PS Z28, Z27, Z26
+	JMP         scaled282
+
+whole281:
+	VMULPS Z27, Z26, Z26
+
+scaled282:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	VADDPS       Z27, Z26, Z26
+	VBROADCASTSS 472(DX), Z27
+	VMAXPS       Z27, Z26, Z26
+	VBROADCASTSS 476(DX), Z27
+	VMINPS       Z27, Z26, Z26
+	VCVTPS2DQ    Z26, Z26
+	VCVTDQ2PS    Z26, Z26
+	VBROADCASTSS 480(DX), Z27
+	VADDPS       Z27, Z26, Z26
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z28
+	VFMADD213PS  Z28, Z27, Z26
+
+skip280:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip203
+	JEQ         skip283
 	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip204
+	JEQ         skip284
 	VFMADD213PS Z17, Z16, Z27
 
-skip204:
+skip284:
 	VADDPS Z27, Z26, Z26
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip205
+	JEQ    skip285
 	VMAXPS Z26, Z18, Z26
 	VMINPS Z26, Z19, Z26
 
-skip205:
-skip203:
+skip285:
+skip283:
+skip277:
 	CMPQ        408(DX), $0x00
-	JEQ         whole206
+	JEQ         whole286
 	VMULPS      Z22, Z26, Z27
 	VFMADD213PS Z27, Z20, Z26
-	JMP         scaled207
+	JMP         scaled287
 
-whole206:
+whole286:
 	VMULPS Z20, Z26, Z26
 
-scaled207:
+scaled287:
 	VADDPS      Z21, Z26, Z26
 	VMAXPS      Z23, Z26, Z26
 	VMINPS      Z24, Z26, Z26
@@ -6748,7 +7531,7 @@ scaled207:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows199
+	JEQ         rows275
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z26
 	MOVL        4(R11), AX
@@ -6757,54 +7540,93 @@ scaled207:
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip208
+	JEQ         skip288
 	VFMADD213PS Z11, Z10, Z26
 
-skip208:
+skip288:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip289
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip209
+	JEQ    skip290
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
-skip209:
+skip290:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip210
+	JEQ    skip291
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
-skip210:
+skip291:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip292
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z27
+	CMPQ        440(DX), $0x00
+	JEQ         whole293
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z28
+	VMULPS      Z28, Z26, Z28
+	VFMADD213PS Z28, Z27, Z26
+	JMP         scaled294
+
+whole293:
+	VMULPS Z27, Z26, Z26
+
+scaled294:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	VADDPS       Z27, Z26, Z26
+	VBROADCASTSS 472(DX), Z27
+	VMAXPS       Z27, Z26, Z26
+	VBROADCASTSS 476(DX), Z27
+	VMINPS       Z27, Z26, Z26
+	VCVTPS2DQ    Z26, Z26
+	VCVTDQ2PS    Z26, Z26
+	VBROADCASTSS 480(DX), Z27
+	VADDPS       Z27, Z26, Z26
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z27
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z28
+	VFMADD213PS  Z28, Z27, Z26
+
+skip292:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip211
+	JEQ         skip295
 	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip212
+	JEQ         skip296
 	VFMADD213PS Z17, Z16, Z27
 
-skip212:
+skip296:
 	VADDPS Z27, Z26, Z26
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip213
+	JEQ    skip297
 	VMAXPS Z26, Z18, Z26
 	VMINPS Z26, Z19, Z26
 
-skip213:
-skip211:
+skip297:
+skip295:
+skip289:
 	CMPQ        408(DX), $0x00
-	JEQ         whole214
+	JEQ         whole298
 	VMULPS      Z22, Z26, Z27
 	VFMADD213PS Z27, Z20, Z26
-	JMP         scaled215
+	JMP         scaled299
 
-whole214:
+whole298:
 	VMULPS Z20, Z26, Z26
 
-scaled215:
+scaled299:
 	VADDPS    Z21, Z26, Z26
 	VMAXPS    Z23, Z26, Z26
 	VMINPS    Z24, Z26, Z26
@@ -6814,7 +7636,7 @@ scaled215:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows199:
+rows275:
 	MOVQ           272(DX), AX
 	ADDQ           R10, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
@@ -6828,7 +7650,7 @@ rows199:
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(R8)
 	CMPQ           R11, 320(DX)
-	JEQ            rows216
+	JEQ            rows300
 	MOVL           (R11), AX
 	VMOVDQU32      (R13)(AX*1), Z8
 	MOVL           4(R11), AX
@@ -6837,54 +7659,93 @@ rows199:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           112(DX), AX
 	TESTQ          AX, AX
-	JEQ            skip217
+	JEQ            skip301
 	VFMADD213PS    Z11, Z10, Z8
 
-skip217:
+skip301:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip302
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip218
+	JEQ    skip303
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip218:
+skip303:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip219
+	JEQ    skip304
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip219:
+skip304:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip305
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole306
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled307
+
+whole306:
+	VMULPS Z26, Z8, Z8
+
+scaled307:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip305:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip220
+	JEQ         skip308
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip221
+	JEQ         skip309
 	VFMADD213PS Z17, Z16, Z26
 
-skip221:
+skip309:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip222
+	JEQ    skip310
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip222:
-skip220:
+skip310:
+skip308:
+skip302:
 	CMPQ        408(DX), $0x00
-	JEQ         whole223
+	JEQ         whole311
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled224
+	JMP         scaled312
 
-whole223:
+whole311:
 	VMULPS Z20, Z8, Z8
 
-scaled224:
+scaled312:
 	VADDPS      Z21, Z8, Z8
 	VMAXPS      Z23, Z8, Z8
 	VMINPS      Z24, Z8, Z8
@@ -6894,7 +7755,7 @@ scaled224:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows216
+	JEQ         rows300
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z8
 	MOVL        4(R11), AX
@@ -6903,54 +7764,93 @@ scaled224:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip225
+	JEQ         skip313
 	VFMADD213PS Z11, Z10, Z8
 
-skip225:
+skip313:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip314
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip226
+	JEQ    skip315
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip226:
+skip315:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip227
+	JEQ    skip316
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip227:
+skip316:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip317
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole318
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled319
+
+whole318:
+	VMULPS Z26, Z8, Z8
+
+scaled319:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip317:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip228
+	JEQ         skip320
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip229
+	JEQ         skip321
 	VFMADD213PS Z17, Z16, Z26
 
-skip229:
+skip321:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip230
+	JEQ    skip322
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip230:
-skip228:
+skip322:
+skip320:
+skip314:
 	CMPQ        408(DX), $0x00
-	JEQ         whole231
+	JEQ         whole323
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled232
+	JMP         scaled324
 
-whole231:
+whole323:
 	VMULPS Z20, Z8, Z8
 
-scaled232:
+scaled324:
 	VADDPS    Z21, Z8, Z8
 	VMAXPS    Z23, Z8, Z8
 	VMINPS    Z24, Z8, Z8
@@ -6960,7 +7860,7 @@ scaled232:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows216:
+rows300:
 	ADDQ    $0x00000080, SI
 	CMPQ    SI, 32(DX)
 	CMOVQEQ 24(DX), SI
@@ -6969,11 +7869,11 @@ rows216:
 	CMOVQEQ 224(DX), R8
 	ADDQ    $0x04, R9
 	CMPQ    R9, 16(DX)
-	JNE     step164
+	JNE     step224
 
-drain233:
+drain325:
 	CMPQ        R11, 320(DX)
-	JEQ         drained234
+	JEQ         drained326
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z8
 	MOVL        4(R11), AX
@@ -6982,54 +7882,93 @@ drain233:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip235
+	JEQ         skip327
 	VFMADD213PS Z11, Z10, Z8
 
-skip235:
+skip327:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip328
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip236
+	JEQ    skip329
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip236:
+skip329:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip237
+	JEQ    skip330
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip237:
+skip330:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip331
+	MOVQ        424(DX), R9
+	VMOVUPS     (AX)(R9*1), Z26
+	CMPQ        440(DX), $0x00
+	JEQ         whole332
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R9*1), Z27
+	VMULPS      Z27, Z8, Z27
+	VFMADD213PS Z27, Z26, Z8
+	JMP         scaled333
+
+whole332:
+	VMULPS Z26, Z8, Z8
+
+scaled333:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R9*1), Z26
+	VADDPS       Z26, Z8, Z8
+	VBROADCASTSS 472(DX), Z26
+	VMAXPS       Z26, Z8, Z8
+	VBROADCASTSS 476(DX), Z26
+	VMINPS       Z26, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 480(DX), Z26
+	VADDPS       Z26, Z8, Z8
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R9*1), Z26
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R9*1), Z27
+	VFMADD213PS  Z27, Z26, Z8
+
+skip331:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip238
+	JEQ         skip334
 	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip239
+	JEQ         skip335
 	VFMADD213PS Z17, Z16, Z26
 
-skip239:
+skip335:
 	VADDPS Z26, Z8, Z8
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip240
+	JEQ    skip336
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip240:
-skip238:
+skip336:
+skip334:
+skip328:
 	CMPQ        408(DX), $0x00
-	JEQ         whole241
+	JEQ         whole337
 	VMULPS      Z22, Z8, Z26
 	VFMADD213PS Z26, Z20, Z8
-	JMP         scaled242
+	JMP         scaled338
 
-whole241:
+whole337:
 	VMULPS Z20, Z8, Z8
 
-scaled242:
+scaled338:
 	VADDPS    Z21, Z8, Z8
 	VMAXPS    Z23, Z8, Z8
 	VMINPS    Z24, Z8, Z8
@@ -7038,9 +7977,9 @@ scaled242:
 	VPMOVDB   Z8, (R12)
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
-	JMP       drain233
+	JMP       drain325
 
-drained234:
+drained326:
 	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
 	MOVQ    312(DX), AX
@@ -7066,67 +8005,68 @@ drained234:
 	MOVQ    R10, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R12
+	MOVQ    R10, 424(DX)
 	MOVQ    112(DX), AX
 	TESTQ   AX, AX
-	JEQ     there243
+	JEQ     there339
 	VMOVUPS (AX)(R10*1), Z10
 
-there243:
+there339:
 	MOVQ    120(DX), AX
 	TESTQ   AX, AX
-	JEQ     there244
+	JEQ     there340
 	VMOVUPS (AX)(R10*1), Z11
 
-there244:
+there340:
 	MOVQ    128(DX), AX
 	TESTQ   AX, AX
-	JEQ     there245
+	JEQ     there341
 	VMOVUPS (AX)(R10*1), Z12
 
-there245:
+there341:
 	MOVQ    160(DX), AX
 	TESTQ   AX, AX
-	JEQ     there246
+	JEQ     there342
 	VMOVUPS (AX)(R10*1), Z16
 
-there246:
+there342:
 	MOVQ    168(DX), AX
 	TESTQ   AX, AX
-	JEQ     there247
+	JEQ     there343
 	VMOVUPS (AX)(R10*1), Z17
 
-there247:
+there343:
 	MOVQ    192(DX), AX
 	TESTQ   AX, AX
-	JEQ     there248
+	JEQ     there344
 	VMOVUPS (AX)(R10*1), Z20
 
-there248:
+there344:
 	MOVQ    408(DX), AX
 	TESTQ   AX, AX
-	JEQ     there249
+	JEQ     there345
 	VMOVUPS (AX)(R10*1), Z22
 
-there249:
+there345:
 	MOVQ    200(DX), AX
 	TESTQ   AX, AX
-	JEQ     there250
+	JEQ     there346
 	VMOVUPS (AX)(R10*1), Z21
 
-there250:
+there346:
 	ADDQ $0x40, R10
 	MOVQ R10, 304(DX)
 	CMPQ R10, 240(DX)
-	JNE  panel163
+	JNE  panel223
 
 next:
 	ADDQ $0x20, 40(DX)
 	DECQ 48(DX)
 	JNE  block
 
-drain251:
+drain347:
 	CMPQ        R11, 320(DX)
-	JEQ         drained252
+	JEQ         drained348
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z0
 	MOVL        4(R11), AX
@@ -7135,54 +8075,93 @@ drain251:
 	VCVTDQ2PS   Z0, Z0
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip253
+	JEQ         skip349
 	VFMADD213PS Z11, Z10, Z0
 
-skip253:
+skip349:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip350
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip254
+	JEQ    skip351
 	VCMPPS $0x11, Z15, Z0, K1
 	VMULPS Z12, Z0, K1, Z0
 
-skip254:
+skip351:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip255
+	JEQ    skip352
 	VMAXPS Z0, Z13, Z0
 	VMINPS Z0, Z14, Z0
 
-skip255:
+skip352:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip353
+	MOVQ        424(DX), CX
+	VMOVUPS     (AX)(CX*1), Z1
+	CMPQ        440(DX), $0x00
+	JEQ         whole354
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(CX*1), Z2
+	VMULPS      Z2, Z0, Z2
+	VFMADD213PS Z2, Z1, Z0
+	JMP         scaled355
+
+whole354:
+	VMULPS Z1, Z0, Z0
+
+scaled355:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(CX*1), Z1
+	VADDPS       Z1, Z0, Z0
+	VBROADCASTSS 472(DX), Z1
+	VMAXPS       Z1, Z0, Z0
+	VBROADCASTSS 476(DX), Z1
+	VMINPS       Z1, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VCVTDQ2PS    Z0, Z0
+	VBROADCASTSS 480(DX), Z1
+	VADDPS       Z1, Z0, Z0
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(CX*1), Z1
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(CX*1), Z2
+	VFMADD213PS  Z2, Z1, Z0
+
+skip353:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip256
+	JEQ         skip356
 	VPMOVZXBD   -1(R12)(AX*1), Z1
 	VCVTDQ2PS   Z1, Z1
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip257
+	JEQ         skip357
 	VFMADD213PS Z17, Z16, Z1
 
-skip257:
+skip357:
 	VADDPS Z1, Z0, Z0
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip258
+	JEQ    skip358
 	VMAXPS Z0, Z18, Z0
 	VMINPS Z0, Z19, Z0
 
-skip258:
-skip256:
+skip358:
+skip356:
+skip350:
 	CMPQ        408(DX), $0x00
-	JEQ         whole259
+	JEQ         whole359
 	VMULPS      Z22, Z0, Z1
 	VFMADD213PS Z1, Z20, Z0
-	JMP         scaled260
+	JMP         scaled360
 
-whole259:
+whole359:
 	VMULPS Z20, Z0, Z0
 
-scaled260:
+scaled360:
 	VADDPS    Z21, Z0, Z0
 	VMAXPS    Z23, Z0, Z0
 	VMINPS    Z24, Z0, Z0
@@ -7191,9 +8170,9 @@ scaled260:
 	VPMOVDB   Z0, (R12)
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
-	JMP       drain251
+	JMP       drain347
 
-drained252:
+drained348:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0 // TILERELEASE
 	VZEROUPPER
 	RET
@@ -12834,50 +13813,89 @@ step2:
 	VFMADD213PS Z4, Z3, Z19
 
 skip4:
-	MOVQ   128(DX), AX
+	MOVQ   488(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
+	MOVQ   128(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip6
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip5:
+skip6:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip6
+	JEQ    skip7
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip6:
+skip7:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip8
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole9
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled10
+
+whole9:
+	VMULPS Z20, Z19, Z19
+
+scaled10:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip8:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip7
+	JEQ         skip11
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip8
+	JEQ         skip12
 	VFMADD213PS Z10, Z9, Z20
 
-skip8:
+skip12:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip9
+	JEQ    skip13
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip9:
-skip7:
+skip13:
+skip11:
+skip5:
 	CMPQ        408(DX), $0x00
-	JEQ         whole10
+	JEQ         whole14
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled11
+	JMP         scaled15
 
-whole10:
+whole14:
 	VMULPS Z13, Z19, Z19
 
-scaled11:
+scaled15:
 	VADDPS      Z14, Z19, Z19
 	VMAXPS      Z16, Z19, Z19
 	VMINPS      Z17, Z19, Z19
@@ -12896,54 +13914,93 @@ scaled11:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip12
+	JEQ         skip16
 	VFMADD213PS Z4, Z3, Z19
 
-skip12:
+skip16:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip17
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip13
+	JEQ    skip18
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip13:
+skip18:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip14
+	JEQ    skip19
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip14:
+skip19:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip20
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole21
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled22
+
+whole21:
+	VMULPS Z20, Z19, Z19
+
+scaled22:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip20:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip15
+	JEQ         skip23
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip16
+	JEQ         skip24
 	VFMADD213PS Z10, Z9, Z20
 
-skip16:
+skip24:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip17
+	JEQ    skip25
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
+skip25:
+skip23:
 skip17:
-skip15:
 	CMPQ        408(DX), $0x00
-	JEQ         whole18
+	JEQ         whole26
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled19
+	JMP         scaled27
 
-whole18:
+whole26:
 	VMULPS Z13, Z19, Z19
 
-scaled19:
+scaled27:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -12964,9 +14021,9 @@ rows3:
 	CMPQ    R9, 16(DX)
 	JNE     step2
 
-drain20:
+drain28:
 	CMPQ        R11, 320(DX)
-	JEQ         drained21
+	JEQ         drained29
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -12975,54 +14032,93 @@ drain20:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip22
+	JEQ         skip30
 	VFMADD213PS Z4, Z3, Z19
 
-skip22:
+skip30:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip31
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip23
+	JEQ    skip32
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip23:
+skip32:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip24
+	JEQ    skip33
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip24:
+skip33:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip34
+	MOVQ        424(DX), R9
+	VMOVUPS     (AX)(R9*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole35
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R9*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled36
+
+whole35:
+	VMULPS Z20, Z19, Z19
+
+scaled36:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R9*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R9*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R9*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip34:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip25
+	JEQ         skip37
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip26
+	JEQ         skip38
 	VFMADD213PS Z10, Z9, Z20
 
-skip26:
+skip38:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip27
+	JEQ    skip39
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip27:
-skip25:
+skip39:
+skip37:
+skip31:
 	CMPQ        408(DX), $0x00
-	JEQ         whole28
+	JEQ         whole40
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled29
+	JMP         scaled41
 
-whole28:
+whole40:
 	VMULPS Z13, Z19, Z19
 
-scaled29:
+scaled41:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -13031,9 +14127,9 @@ scaled29:
 	VPMOVDB   Z19, (R12)
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
-	JMP       drain20
+	JMP       drain28
 
-drained21:
+drained29:
 	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
 	MOVQ    304(DX), R10
@@ -13050,54 +14146,55 @@ drained21:
 	MOVQ    R10, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R12
+	MOVQ    R10, 424(DX)
 	MOVQ    112(DX), AX
 	TESTQ   AX, AX
-	JEQ     there30
+	JEQ     there42
 	VMOVUPS (AX)(R10*1), Z3
 
-there30:
+there42:
 	MOVQ    120(DX), AX
 	TESTQ   AX, AX
-	JEQ     there31
+	JEQ     there43
 	VMOVUPS (AX)(R10*1), Z4
 
-there31:
+there43:
 	MOVQ    128(DX), AX
 	TESTQ   AX, AX
-	JEQ     there32
+	JEQ     there44
 	VMOVUPS (AX)(R10*1), Z5
 
-there32:
+there44:
 	MOVQ    160(DX), AX
 	TESTQ   AX, AX
-	JEQ     there33
+	JEQ     there45
 	VMOVUPS (AX)(R10*1), Z9
 
-there33:
+there45:
 	MOVQ    168(DX), AX
 	TESTQ   AX, AX
-	JEQ     there34
+	JEQ     there46
 	VMOVUPS (AX)(R10*1), Z10
 
-there34:
+there46:
 	MOVQ    192(DX), AX
 	TESTQ   AX, AX
-	JEQ     there35
+	JEQ     there47
 	VMOVUPS (AX)(R10*1), Z13
 
-there35:
+there47:
 	MOVQ    408(DX), AX
 	TESTQ   AX, AX
-	JEQ     there36
+	JEQ     there48
 	VMOVUPS (AX)(R10*1), Z15
 
-there36:
+there48:
 	MOVQ    200(DX), AX
 	TESTQ   AX, AX
-	JEQ     there37
+	JEQ     there49
 	VMOVUPS (AX)(R10*1), Z14
 
-there37:
+there49:
 	ADDQ $0x40, R10
 	MOVQ R10, 304(DX)
 	CMPQ R10, 240(DX)
@@ -13105,12 +14202,12 @@ there37:
 	JMP  next
 
 tiles2:
-panel38:
+panel50:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(DX), R9
 
-step39:
+step51:
 	MOVL        (R9), R10
 	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -13146,7 +14243,7 @@ step39:
 	VPSHUFB     Z19, Z0, Z19
 	VMOVDQU8    Z19, 448(R8)
 	CMPQ        R11, 320(DX)
-	JEQ         rows40
+	JEQ         rows52
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -13155,54 +14252,93 @@ step39:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip41
+	JEQ         skip53
 	VFMADD213PS Z4, Z3, Z19
 
-skip41:
+skip53:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip54
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip42
+	JEQ    skip55
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip42:
+skip55:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip43
+	JEQ    skip56
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip43:
+skip56:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip57
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole58
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled59
+
+whole58:
+	VMULPS Z20, Z19, Z19
+
+scaled59:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip57:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip44
+	JEQ         skip60
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip45
+	JEQ         skip61
 	VFMADD213PS Z10, Z9, Z20
 
-skip45:
+skip61:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip46
+	JEQ    skip62
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip46:
-skip44:
+skip62:
+skip60:
+skip54:
 	CMPQ        408(DX), $0x00
-	JEQ         whole47
+	JEQ         whole63
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled48
+	JMP         scaled64
 
-whole47:
+whole63:
 	VMULPS Z13, Z19, Z19
 
-scaled48:
+scaled64:
 	VADDPS      Z14, Z19, Z19
 	VMAXPS      Z16, Z19, Z19
 	VMINPS      Z17, Z19, Z19
@@ -13212,7 +14348,7 @@ scaled48:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows40
+	JEQ         rows52
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -13221,54 +14357,93 @@ scaled48:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip49
+	JEQ         skip65
 	VFMADD213PS Z4, Z3, Z19
 
-skip49:
+skip65:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip66
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip50
+	JEQ    skip67
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip50:
+skip67:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip51
+	JEQ    skip68
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip51:
+skip68:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip69
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole70
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled71
+
+whole70:
+	VMULPS Z20, Z19, Z19
+
+scaled71:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip69:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip52
+	JEQ         skip72
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip53
+	JEQ         skip73
 	VFMADD213PS Z10, Z9, Z20
 
-skip53:
+skip73:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip54
+	JEQ    skip74
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip54:
-skip52:
+skip74:
+skip72:
+skip66:
 	CMPQ        408(DX), $0x00
-	JEQ         whole55
+	JEQ         whole75
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled56
+	JMP         scaled76
 
-whole55:
+whole75:
 	VMULPS Z13, Z19, Z19
 
-scaled56:
+scaled76:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -13278,7 +14453,7 @@ scaled56:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows40:
+rows52:
 	MOVQ        256(DX), AX
 	ADDQ        R10, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
@@ -13316,7 +14491,7 @@ rows40:
 	VPSHUFB     Z19, Z0, Z19
 	VMOVDQU8    Z19, 960(R8)
 	CMPQ        R11, 320(DX)
-	JEQ         rows57
+	JEQ         rows77
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -13325,54 +14500,93 @@ rows40:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip58
+	JEQ         skip78
 	VFMADD213PS Z4, Z3, Z19
 
-skip58:
+skip78:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip79
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip59
+	JEQ    skip80
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip59:
+skip80:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip60
+	JEQ    skip81
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip60:
+skip81:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip82
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole83
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled84
+
+whole83:
+	VMULPS Z20, Z19, Z19
+
+scaled84:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip82:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip61
+	JEQ         skip85
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip62
+	JEQ         skip86
 	VFMADD213PS Z10, Z9, Z20
 
-skip62:
+skip86:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip63
+	JEQ    skip87
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip63:
-skip61:
+skip87:
+skip85:
+skip79:
 	CMPQ        408(DX), $0x00
-	JEQ         whole64
+	JEQ         whole88
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled65
+	JMP         scaled89
 
-whole64:
+whole88:
 	VMULPS Z13, Z19, Z19
 
-scaled65:
+scaled89:
 	VADDPS      Z14, Z19, Z19
 	VMAXPS      Z16, Z19, Z19
 	VMINPS      Z17, Z19, Z19
@@ -13382,7 +14596,7 @@ scaled65:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows57
+	JEQ         rows77
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -13391,54 +14605,93 @@ scaled65:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip66
+	JEQ         skip90
 	VFMADD213PS Z4, Z3, Z19
 
-skip66:
+skip90:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip91
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip67
+	JEQ    skip92
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip67:
+skip92:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip68
+	JEQ    skip93
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip68:
+skip93:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip94
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole95
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled96
+
+whole95:
+	VMULPS Z20, Z19, Z19
+
+scaled96:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip94:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip69
+	JEQ         skip97
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip70
+	JEQ         skip98
 	VFMADD213PS Z10, Z9, Z20
 
-skip70:
+skip98:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip71
+	JEQ    skip99
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip71:
-skip69:
+skip99:
+skip97:
+skip91:
 	CMPQ        408(DX), $0x00
-	JEQ         whole72
+	JEQ         whole100
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled73
+	JMP         scaled101
 
-whole72:
+whole100:
 	VMULPS Z13, Z19, Z19
 
-scaled73:
+scaled101:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -13448,7 +14701,7 @@ scaled73:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows57:
+rows77:
 	ADDQ    $0x00000200, SI
 	CMPQ    SI, 32(DX)
 	CMOVQEQ 24(DX), SI
@@ -13457,11 +14710,11 @@ rows57:
 	CMOVQEQ 224(DX), R8
 	ADDQ    $0x04, R9
 	CMPQ    R9, 16(DX)
-	JNE     step39
+	JNE     step51
 
-drain74:
+drain102:
 	CMPQ        R11, 320(DX)
-	JEQ         drained75
+	JEQ         drained103
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -13470,54 +14723,93 @@ drain74:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip76
+	JEQ         skip104
 	VFMADD213PS Z4, Z3, Z19
 
-skip76:
+skip104:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip105
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip77
+	JEQ    skip106
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip77:
+skip106:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip78
+	JEQ    skip107
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip78:
+skip107:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip108
+	MOVQ        424(DX), R9
+	VMOVUPS     (AX)(R9*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole109
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R9*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled110
+
+whole109:
+	VMULPS Z20, Z19, Z19
+
+scaled110:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R9*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R9*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R9*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip108:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip79
+	JEQ         skip111
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip80
+	JEQ         skip112
 	VFMADD213PS Z10, Z9, Z20
 
-skip80:
+skip112:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip81
+	JEQ    skip113
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip81:
-skip79:
+skip113:
+skip111:
+skip105:
 	CMPQ        408(DX), $0x00
-	JEQ         whole82
+	JEQ         whole114
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled83
+	JMP         scaled115
 
-whole82:
+whole114:
 	VMULPS Z13, Z19, Z19
 
-scaled83:
+scaled115:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -13526,9 +14818,9 @@ scaled83:
 	VPMOVDB   Z19, (R12)
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
-	JMP       drain74
+	JMP       drain102
 
-drained75:
+drained103:
 	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
 	MOVQ    312(DX), AX
@@ -13548,68 +14840,69 @@ drained75:
 	MOVQ    R10, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R12
+	MOVQ    R10, 424(DX)
 	MOVQ    112(DX), AX
 	TESTQ   AX, AX
-	JEQ     there84
+	JEQ     there116
 	VMOVUPS (AX)(R10*1), Z3
 
-there84:
+there116:
 	MOVQ    120(DX), AX
 	TESTQ   AX, AX
-	JEQ     there85
+	JEQ     there117
 	VMOVUPS (AX)(R10*1), Z4
 
-there85:
+there117:
 	MOVQ    128(DX), AX
 	TESTQ   AX, AX
-	JEQ     there86
+	JEQ     there118
 	VMOVUPS (AX)(R10*1), Z5
 
-there86:
+there118:
 	MOVQ    160(DX), AX
 	TESTQ   AX, AX
-	JEQ     there87
+	JEQ     there119
 	VMOVUPS (AX)(R10*1), Z9
 
-there87:
+there119:
 	MOVQ    168(DX), AX
 	TESTQ   AX, AX
-	JEQ     there88
+	JEQ     there120
 	VMOVUPS (AX)(R10*1), Z10
 
-there88:
+there120:
 	MOVQ    192(DX), AX
 	TESTQ   AX, AX
-	JEQ     there89
+	JEQ     there121
 	VMOVUPS (AX)(R10*1), Z13
 
-there89:
+there121:
 	MOVQ    408(DX), AX
 	TESTQ   AX, AX
-	JEQ     there90
+	JEQ     there122
 	VMOVUPS (AX)(R10*1), Z15
 
-there90:
+there122:
 	MOVQ    200(DX), AX
 	TESTQ   AX, AX
-	JEQ     there91
+	JEQ     there123
 	VMOVUPS (AX)(R10*1), Z14
 
-there91:
+there123:
 	ADDQ $0x40, R10
 	MOVQ R10, 304(DX)
 	CMPQ R10, 240(DX)
-	JNE  panel38
+	JNE  panel50
 	JMP  next
 
 tiles3:
-panel92:
+panel124:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(DX), R9
 
-step93:
+step125:
 	MOVL        (R9), R10
 	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -13636,7 +14929,7 @@ step93:
 	VPSHUFB     Z19, Z0, Z19
 	VMOVDQU8    Z19, 256(R8)
 	CMPQ        R11, 320(DX)
-	JEQ         rows94
+	JEQ         rows126
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -13645,54 +14938,93 @@ step93:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip95
+	JEQ         skip127
 	VFMADD213PS Z4, Z3, Z19
 
-skip95:
+skip127:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip128
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip96
+	JEQ    skip129
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip96:
+skip129:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip97
+	JEQ    skip130
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip97:
+skip130:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip131
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole132
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled133
+
+whole132:
+	VMULPS Z20, Z19, Z19
+
+scaled133:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip131:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip98
+	JEQ         skip134
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip99
+	JEQ         skip135
 	VFMADD213PS Z10, Z9, Z20
 
-skip99:
+skip135:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip100
+	JEQ    skip136
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip100:
-skip98:
+skip136:
+skip134:
+skip128:
 	CMPQ        408(DX), $0x00
-	JEQ         whole101
+	JEQ         whole137
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled102
+	JMP         scaled138
 
-whole101:
+whole137:
 	VMULPS Z13, Z19, Z19
 
-scaled102:
+scaled138:
 	VADDPS      Z14, Z19, Z19
 	VMAXPS      Z16, Z19, Z19
 	VMINPS      Z17, Z19, Z19
@@ -13702,7 +15034,7 @@ scaled102:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows94
+	JEQ         rows126
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -13711,54 +15043,93 @@ scaled102:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip103
+	JEQ         skip139
 	VFMADD213PS Z4, Z3, Z19
 
-skip103:
+skip139:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip140
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip104
+	JEQ    skip141
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip104:
+skip141:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip105
+	JEQ    skip142
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip105:
+skip142:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip143
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole144
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled145
+
+whole144:
+	VMULPS Z20, Z19, Z19
+
+scaled145:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip143:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip106
+	JEQ         skip146
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip107
+	JEQ         skip147
 	VFMADD213PS Z10, Z9, Z20
 
-skip107:
+skip147:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip108
+	JEQ    skip148
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip108:
-skip106:
+skip148:
+skip146:
+skip140:
 	CMPQ        408(DX), $0x00
-	JEQ         whole109
+	JEQ         whole149
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled110
+	JMP         scaled150
 
-whole109:
+whole149:
 	VMULPS Z13, Z19, Z19
 
-scaled110:
+scaled150:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -13768,7 +15139,7 @@ scaled110:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows94:
+rows126:
 	MOVQ        256(DX), AX
 	ADDQ        R10, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
@@ -13791,7 +15162,7 @@ rows94:
 	VPSHUFB     Z19, Z0, Z19
 	VMOVDQU8    Z19, 576(R8)
 	CMPQ        R11, 320(DX)
-	JEQ         rows111
+	JEQ         rows151
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -13800,54 +15171,93 @@ rows94:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip112
+	JEQ         skip152
 	VFMADD213PS Z4, Z3, Z19
 
-skip112:
+skip152:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip153
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip113
+	JEQ    skip154
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip113:
+skip154:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip114
+	JEQ    skip155
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip114:
+skip155:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip156
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole157
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled158
+
+whole157:
+	VMULPS Z20, Z19, Z19
+
+scaled158:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip156:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip115
+	JEQ         skip159
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip116
+	JEQ         skip160
 	VFMADD213PS Z10, Z9, Z20
 
-skip116:
+skip160:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip117
+	JEQ    skip161
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip117:
-skip115:
+skip161:
+skip159:
+skip153:
 	CMPQ        408(DX), $0x00
-	JEQ         whole118
+	JEQ         whole162
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled119
+	JMP         scaled163
 
-whole118:
+whole162:
 	VMULPS Z13, Z19, Z19
 
-scaled119:
+scaled163:
 	VADDPS      Z14, Z19, Z19
 	VMAXPS      Z16, Z19, Z19
 	VMINPS      Z17, Z19, Z19
@@ -13857,7 +15267,7 @@ scaled119:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows111
+	JEQ         rows151
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -13866,54 +15276,93 @@ scaled119:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip120
+	JEQ         skip164
 	VFMADD213PS Z4, Z3, Z19
 
-skip120:
+skip164:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip165
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip121
+	JEQ    skip166
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip121:
+skip166:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip122
+	JEQ    skip167
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip122:
+skip167:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip168
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole169
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled170
+
+whole169:
+	VMULPS Z20, Z19, Z19
+
+scaled170:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip168:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip123
+	JEQ         skip171
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip124
+	JEQ         skip172
 	VFMADD213PS Z10, Z9, Z20
 
-skip124:
+skip172:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip125
+	JEQ    skip173
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip125:
-skip123:
+skip173:
+skip171:
+skip165:
 	CMPQ        408(DX), $0x00
-	JEQ         whole126
+	JEQ         whole174
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled127
+	JMP         scaled175
 
-whole126:
+whole174:
 	VMULPS Z13, Z19, Z19
 
-scaled127:
+scaled175:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -13923,7 +15372,7 @@ scaled127:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows111:
+rows151:
 	MOVQ        264(DX), AX
 	ADDQ        R10, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
@@ -13953,7 +15402,7 @@ rows111:
 	VPSHUFB     Z19, Z0, Z19
 	VMOVDQU8    Z19, 960(R8)
 	CMPQ        R11, 320(DX)
-	JEQ         rows128
+	JEQ         rows176
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -13962,54 +15411,93 @@ rows111:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip129
+	JEQ         skip177
 	VFMADD213PS Z4, Z3, Z19
 
-skip129:
+skip177:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip178
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip130
+	JEQ    skip179
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip130:
+skip179:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip131
+	JEQ    skip180
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip131:
+skip180:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip181
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole182
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled183
+
+whole182:
+	VMULPS Z20, Z19, Z19
+
+scaled183:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip181:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip132
+	JEQ         skip184
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip133
+	JEQ         skip185
 	VFMADD213PS Z10, Z9, Z20
 
-skip133:
+skip185:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip134
+	JEQ    skip186
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip134:
-skip132:
+skip186:
+skip184:
+skip178:
 	CMPQ        408(DX), $0x00
-	JEQ         whole135
+	JEQ         whole187
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled136
+	JMP         scaled188
 
-whole135:
+whole187:
 	VMULPS Z13, Z19, Z19
 
-scaled136:
+scaled188:
 	VADDPS      Z14, Z19, Z19
 	VMAXPS      Z16, Z19, Z19
 	VMINPS      Z17, Z19, Z19
@@ -14019,7 +15507,7 @@ scaled136:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows128
+	JEQ         rows176
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -14028,54 +15516,93 @@ scaled136:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip137
+	JEQ         skip189
 	VFMADD213PS Z4, Z3, Z19
 
-skip137:
+skip189:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip190
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip138
+	JEQ    skip191
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip138:
+skip191:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip139
+	JEQ    skip192
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip139:
+skip192:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip193
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole194
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled195
+
+whole194:
+	VMULPS Z20, Z19, Z19
+
+scaled195:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip193:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip140
+	JEQ         skip196
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip141
+	JEQ         skip197
 	VFMADD213PS Z10, Z9, Z20
 
-skip141:
+skip197:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip142
+	JEQ    skip198
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip142:
-skip140:
+skip198:
+skip196:
+skip190:
 	CMPQ        408(DX), $0x00
-	JEQ         whole143
+	JEQ         whole199
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled144
+	JMP         scaled200
 
-whole143:
+whole199:
 	VMULPS Z13, Z19, Z19
 
-scaled144:
+scaled200:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -14085,7 +15612,7 @@ scaled144:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows128:
+rows176:
 	ADDQ    $0x00000200, SI
 	CMPQ    SI, 32(DX)
 	CMOVQEQ 24(DX), SI
@@ -14094,11 +15621,11 @@ rows128:
 	CMOVQEQ 224(DX), R8
 	ADDQ    $0x04, R9
 	CMPQ    R9, 16(DX)
-	JNE     step93
+	JNE     step125
 
-drain145:
+drain201:
 	CMPQ        R11, 320(DX)
-	JEQ         drained146
+	JEQ         drained202
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -14107,54 +15634,93 @@ drain145:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip147
+	JEQ         skip203
 	VFMADD213PS Z4, Z3, Z19
 
-skip147:
+skip203:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip204
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip148
+	JEQ    skip205
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip148:
+skip205:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip149
+	JEQ    skip206
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip149:
+skip206:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip207
+	MOVQ        424(DX), R9
+	VMOVUPS     (AX)(R9*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole208
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R9*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled209
+
+whole208:
+	VMULPS Z20, Z19, Z19
+
+scaled209:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R9*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R9*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R9*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip207:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip150
+	JEQ         skip210
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip151
+	JEQ         skip211
 	VFMADD213PS Z10, Z9, Z20
 
-skip151:
+skip211:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip152
+	JEQ    skip212
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip152:
-skip150:
+skip212:
+skip210:
+skip204:
 	CMPQ        408(DX), $0x00
-	JEQ         whole153
+	JEQ         whole213
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled154
+	JMP         scaled214
 
-whole153:
+whole213:
 	VMULPS Z13, Z19, Z19
 
-scaled154:
+scaled214:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -14163,9 +15729,9 @@ scaled154:
 	VPMOVDB   Z19, (R12)
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
-	JMP       drain145
+	JMP       drain201
 
-drained146:
+drained202:
 	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
 	MOVQ    312(DX), AX
@@ -14188,69 +15754,70 @@ drained146:
 	MOVQ    R10, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R12
+	MOVQ    R10, 424(DX)
 	MOVQ    112(DX), AX
 	TESTQ   AX, AX
-	JEQ     there155
+	JEQ     there215
 	VMOVUPS (AX)(R10*1), Z3
 
-there155:
+there215:
 	MOVQ    120(DX), AX
 	TESTQ   AX, AX
-	JEQ     there156
+	JEQ     there216
 	VMOVUPS (AX)(R10*1), Z4
 
-there156:
+there216:
 	MOVQ    128(DX), AX
 	TESTQ   AX, AX
-	JEQ     there157
+	JEQ     there217
 	VMOVUPS (AX)(R10*1), Z5
 
-there157:
+there217:
 	MOVQ    160(DX), AX
 	TESTQ   AX, AX
-	JEQ     there158
+	JEQ     there218
 	VMOVUPS (AX)(R10*1), Z9
 
-there158:
+there218:
 	MOVQ    168(DX), AX
 	TESTQ   AX, AX
-	JEQ     there159
+	JEQ     there219
 	VMOVUPS (AX)(R10*1), Z10
 
-there159:
+there219:
 	MOVQ    192(DX), AX
 	TESTQ   AX, AX
-	JEQ     there160
+	JEQ     there220
 	VMOVUPS (AX)(R10*1), Z13
 
-there160:
+there220:
 	MOVQ    408(DX), AX
 	TESTQ   AX, AX
-	JEQ     there161
+	JEQ     there221
 	VMOVUPS (AX)(R10*1), Z15
 
-there161:
+there221:
 	MOVQ    200(DX), AX
 	TESTQ   AX, AX
-	JEQ     there162
+	JEQ     there222
 	VMOVUPS (AX)(R10*1), Z14
 
-there162:
+there222:
 	ADDQ $0x40, R10
 	MOVQ R10, 304(DX)
 	CMPQ R10, 240(DX)
-	JNE  panel92
+	JNE  panel124
 	JMP  next
 
 tiles4:
-panel163:
+panel223:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0 // TILEZERO TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(DX), R9
 
-step164:
+step224:
 	MOVL        (R9), R10
 	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -14274,7 +15841,7 @@ step164:
 	VPSHUFB     Z19, Z0, Z19
 	VMOVDQU8    Z19, 192(R8)
 	CMPQ        R11, 320(DX)
-	JEQ         rows165
+	JEQ         rows225
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -14283,54 +15850,93 @@ step164:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip166
+	JEQ         skip226
 	VFMADD213PS Z4, Z3, Z19
 
-skip166:
+skip226:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip227
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip167
+	JEQ    skip228
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip167:
+skip228:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip168
+	JEQ    skip229
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip168:
+skip229:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip230
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole231
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled232
+
+whole231:
+	VMULPS Z20, Z19, Z19
+
+scaled232:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip230:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip169
+	JEQ         skip233
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip170
+	JEQ         skip234
 	VFMADD213PS Z10, Z9, Z20
 
-skip170:
+skip234:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip171
+	JEQ    skip235
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip171:
-skip169:
+skip235:
+skip233:
+skip227:
 	CMPQ        408(DX), $0x00
-	JEQ         whole172
+	JEQ         whole236
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled173
+	JMP         scaled237
 
-whole172:
+whole236:
 	VMULPS Z13, Z19, Z19
 
-scaled173:
+scaled237:
 	VADDPS      Z14, Z19, Z19
 	VMAXPS      Z16, Z19, Z19
 	VMINPS      Z17, Z19, Z19
@@ -14340,7 +15946,7 @@ scaled173:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows165
+	JEQ         rows225
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -14349,54 +15955,93 @@ scaled173:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip174
+	JEQ         skip238
 	VFMADD213PS Z4, Z3, Z19
 
-skip174:
+skip238:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip239
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip175
+	JEQ    skip240
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip175:
+skip240:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip176
+	JEQ    skip241
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip176:
+skip241:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip242
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole243
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled244
+
+whole243:
+	VMULPS Z20, Z19, Z19
+
+scaled244:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip242:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip177
+	JEQ         skip245
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip178
+	JEQ         skip246
 	VFMADD213PS Z10, Z9, Z20
 
-skip178:
+skip246:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip179
+	JEQ    skip247
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip179:
-skip177:
+skip247:
+skip245:
+skip239:
 	CMPQ        408(DX), $0x00
-	JEQ         whole180
+	JEQ         whole248
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled181
+	JMP         scaled249
 
-whole180:
+whole248:
 	VMULPS Z13, Z19, Z19
 
-scaled181:
+scaled249:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -14406,7 +16051,7 @@ scaled181:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows165:
+rows225:
 	MOVQ        256(DX), AX
 	ADDQ        R10, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
@@ -14424,7 +16069,7 @@ rows165:
 	VPSHUFB     Z19, Z0, Z19
 	VMOVDQU8    Z19, 448(R8)
 	CMPQ        R11, 320(DX)
-	JEQ         rows182
+	JEQ         rows250
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -14433,54 +16078,93 @@ rows165:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip183
+	JEQ         skip251
 	VFMADD213PS Z4, Z3, Z19
 
-skip183:
+skip251:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip252
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip184
+	JEQ    skip253
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip184:
+skip253:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip185
+	JEQ    skip254
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip185:
+skip254:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip255
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole256
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled257
+
+whole256:
+	VMULPS Z20, Z19, Z19
+
+scaled257:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip255:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip186
+	JEQ         skip258
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip187
+	JEQ         skip259
 	VFMADD213PS Z10, Z9, Z20
 
-skip187:
+skip259:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip188
+	JEQ    skip260
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip188:
-skip186:
+skip260:
+skip258:
+skip252:
 	CMPQ        408(DX), $0x00
-	JEQ         whole189
+	JEQ         whole261
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled190
+	JMP         scaled262
 
-whole189:
+whole261:
 	VMULPS Z13, Z19, Z19
 
-scaled190:
+scaled262:
 	VADDPS      Z14, Z19, Z19
 	VMAXPS      Z16, Z19, Z19
 	VMINPS      Z17, Z19, Z19
@@ -14490,7 +16174,7 @@ scaled190:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows182
+	JEQ         rows250
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -14499,54 +16183,93 @@ scaled190:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip191
+	JEQ         skip263
 	VFMADD213PS Z4, Z3, Z19
 
-skip191:
+skip263:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip264
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip192
+	JEQ    skip265
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip192:
+skip265:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip193
+	JEQ    skip266
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip193:
+skip266:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip267
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole268
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled269
+
+whole268:
+	VMULPS Z20, Z19, Z19
+
+scaled269:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip267:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip194
+	JEQ         skip270
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip195
+	JEQ         skip271
 	VFMADD213PS Z10, Z9, Z20
 
-skip195:
+skip271:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip196
+	JEQ    skip272
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip196:
-skip194:
+skip272:
+skip270:
+skip264:
 	CMPQ        408(DX), $0x00
-	JEQ         whole197
+	JEQ         whole273
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled198
+	JMP         scaled274
 
-whole197:
+whole273:
 	VMULPS Z13, Z19, Z19
 
-scaled198:
+scaled274:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -14556,7 +16279,7 @@ scaled198:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows182:
+rows250:
 	MOVQ        264(DX), AX
 	ADDQ        R10, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
@@ -14578,7 +16301,7 @@ rows182:
 	VPSHUFB     Z19, Z0, Z19
 	VMOVDQU8    Z19, 704(R8)
 	CMPQ        R11, 320(DX)
-	JEQ         rows199
+	JEQ         rows275
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -14587,54 +16310,93 @@ rows182:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip200
+	JEQ         skip276
 	VFMADD213PS Z4, Z3, Z19
 
-skip200:
+skip276:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip277
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip201
+	JEQ    skip278
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip201:
+skip278:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip202
+	JEQ    skip279
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip202:
+skip279:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip280
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole281
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled282
+
+whole281:
+	VMULPS Z20, Z19, Z19
+
+scaled282:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip280:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip203
+	JEQ         skip283
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip204
+	JEQ         skip284
 	VFMADD213PS Z10, Z9, Z20
 
-skip204:
+skip284:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip205
+	JEQ    skip285
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip205:
-skip203:
+skip285:
+skip283:
+skip277:
 	CMPQ        408(DX), $0x00
-	JEQ         whole206
+	JEQ         whole286
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled207
+	JMP         scaled287
 
-whole206:
+whole286:
 	VMULPS Z13, Z19, Z19
 
-scaled207:
+scaled287:
 	VADDPS      Z14, Z19, Z19
 	VMAXPS      Z16, Z19, Z19
 	VMINPS      Z17, Z19, Z19
@@ -14644,7 +16406,7 @@ scaled207:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows199
+	JEQ         rows275
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -14653,54 +16415,93 @@ scaled207:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip208
+	JEQ         skip288
 	VFMADD213PS Z4, Z3, Z19
 
-skip208:
+skip288:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip289
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip209
+	JEQ    skip290
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip209:
+skip290:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip210
+	JEQ    skip291
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip210:
+skip291:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip292
+	MOVQ        424(DX), R15
+	VMOVUPS     (AX)(R15*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole293
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R15*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled294
+
+whole293:
+	VMULPS Z20, Z19, Z19
+
+scaled294:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R15*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R15*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip292:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip211
+	JEQ         skip295
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip212
+	JEQ         skip296
 	VFMADD213PS Z10, Z9, Z20
 
-skip212:
+skip296:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip213
+	JEQ    skip297
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip213:
-skip211:
+skip297:
+skip295:
+skip289:
 	CMPQ        408(DX), $0x00
-	JEQ         whole214
+	JEQ         whole298
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled215
+	JMP         scaled299
 
-whole214:
+whole298:
 	VMULPS Z13, Z19, Z19
 
-scaled215:
+scaled299:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -14710,7 +16511,7 @@ scaled215:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows199:
+rows275:
 	MOVQ        272(DX), AX
 	ADDQ        R10, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
@@ -14732,7 +16533,7 @@ rows199:
 	VPSHUFB     Z19, Z0, Z19
 	VMOVDQU8    Z19, 960(R8)
 	CMPQ        R11, 320(DX)
-	JEQ         rows216
+	JEQ         rows300
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -14741,54 +16542,93 @@ rows199:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip217
+	JEQ         skip301
 	VFMADD213PS Z4, Z3, Z19
 
-skip217:
+skip301:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip302
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip218
+	JEQ    skip303
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip218:
+skip303:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip219
+	JEQ    skip304
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip219:
+skip304:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip305
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole306
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled307
+
+whole306:
+	VMULPS Z20, Z19, Z19
+
+scaled307:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip305:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip220
+	JEQ         skip308
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip221
+	JEQ         skip309
 	VFMADD213PS Z10, Z9, Z20
 
-skip221:
+skip309:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip222
+	JEQ    skip310
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip222:
-skip220:
+skip310:
+skip308:
+skip302:
 	CMPQ        408(DX), $0x00
-	JEQ         whole223
+	JEQ         whole311
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled224
+	JMP         scaled312
 
-whole223:
+whole311:
 	VMULPS Z13, Z19, Z19
 
-scaled224:
+scaled312:
 	VADDPS      Z14, Z19, Z19
 	VMAXPS      Z16, Z19, Z19
 	VMINPS      Z17, Z19, Z19
@@ -14798,7 +16638,7 @@ scaled224:
 	ADDQ        80(DX), R12
 	ADDQ        $0x08, R11
 	CMPQ        R11, 320(DX)
-	JEQ         rows216
+	JEQ         rows300
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -14807,54 +16647,93 @@ scaled224:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip225
+	JEQ         skip313
 	VFMADD213PS Z4, Z3, Z19
 
-skip225:
+skip313:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip314
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip226
+	JEQ    skip315
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip226:
+skip315:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip227
+	JEQ    skip316
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip227:
+skip316:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip317
+	MOVQ        424(DX), R10
+	VMOVUPS     (AX)(R10*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole318
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R10*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled319
+
+whole318:
+	VMULPS Z20, Z19, Z19
+
+scaled319:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R10*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R10*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip317:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip228
+	JEQ         skip320
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip229
+	JEQ         skip321
 	VFMADD213PS Z10, Z9, Z20
 
-skip229:
+skip321:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip230
+	JEQ    skip322
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip230:
-skip228:
+skip322:
+skip320:
+skip314:
 	CMPQ        408(DX), $0x00
-	JEQ         whole231
+	JEQ         whole323
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled232
+	JMP         scaled324
 
-whole231:
+whole323:
 	VMULPS Z13, Z19, Z19
 
-scaled232:
+scaled324:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -14864,7 +16743,7 @@ scaled232:
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
 
-rows216:
+rows300:
 	ADDQ    $0x00000200, SI
 	CMPQ    SI, 32(DX)
 	CMOVQEQ 24(DX), SI
@@ -14873,11 +16752,11 @@ rows216:
 	CMOVQEQ 224(DX), R8
 	ADDQ    $0x04, R9
 	CMPQ    R9, 16(DX)
-	JNE     step164
+	JNE     step224
 
-drain233:
+drain325:
 	CMPQ        R11, 320(DX)
-	JEQ         drained234
+	JEQ         drained326
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z19
 	MOVL        4(R11), AX
@@ -14886,54 +16765,93 @@ drain233:
 	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip235
+	JEQ         skip327
 	VFMADD213PS Z4, Z3, Z19
 
-skip235:
+skip327:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip328
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip236
+	JEQ    skip329
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
-skip236:
+skip329:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip237
+	JEQ    skip330
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
-skip237:
+skip330:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip331
+	MOVQ        424(DX), R9
+	VMOVUPS     (AX)(R9*1), Z20
+	CMPQ        440(DX), $0x00
+	JEQ         whole332
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R9*1), Z21
+	VMULPS      Z21, Z19, Z21
+	VFMADD213PS Z21, Z20, Z19
+	JMP         scaled333
+
+whole332:
+	VMULPS Z20, Z19, Z19
+
+scaled333:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R9*1), Z20
+	VADDPS       Z20, Z19, Z19
+	VBROADCASTSS 472(DX), Z20
+	VMAXPS       Z20, Z19, Z19
+	VBROADCASTSS 476(DX), Z20
+	VMINPS       Z20, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VCVTDQ2PS    Z19, Z19
+	VBROADCASTSS 480(DX), Z20
+	VADDPS       Z20, Z19, Z19
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R9*1), Z20
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R9*1), Z21
+	VFMADD213PS  Z21, Z20, Z19
+
+skip331:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip238
+	JEQ         skip334
 	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip239
+	JEQ         skip335
 	VFMADD213PS Z10, Z9, Z20
 
-skip239:
+skip335:
 	VADDPS Z20, Z19, Z19
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip240
+	JEQ    skip336
 	VMAXPS Z19, Z11, Z19
 	VMINPS Z19, Z12, Z19
 
-skip240:
-skip238:
+skip336:
+skip334:
+skip328:
 	CMPQ        408(DX), $0x00
-	JEQ         whole241
+	JEQ         whole337
 	VMULPS      Z15, Z19, Z20
 	VFMADD213PS Z20, Z13, Z19
-	JMP         scaled242
+	JMP         scaled338
 
-whole241:
+whole337:
 	VMULPS Z13, Z19, Z19
 
-scaled242:
+scaled338:
 	VADDPS    Z14, Z19, Z19
 	VMAXPS    Z16, Z19, Z19
 	VMINPS    Z17, Z19, Z19
@@ -14942,9 +16860,9 @@ scaled242:
 	VPMOVDB   Z19, (R12)
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
-	JMP       drain233
+	JMP       drain325
 
-drained234:
+drained326:
 	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
 	MOVQ    312(DX), AX
@@ -14970,67 +16888,68 @@ drained234:
 	MOVQ    R10, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R12
+	MOVQ    R10, 424(DX)
 	MOVQ    112(DX), AX
 	TESTQ   AX, AX
-	JEQ     there243
+	JEQ     there339
 	VMOVUPS (AX)(R10*1), Z3
 
-there243:
+there339:
 	MOVQ    120(DX), AX
 	TESTQ   AX, AX
-	JEQ     there244
+	JEQ     there340
 	VMOVUPS (AX)(R10*1), Z4
 
-there244:
+there340:
 	MOVQ    128(DX), AX
 	TESTQ   AX, AX
-	JEQ     there245
+	JEQ     there341
 	VMOVUPS (AX)(R10*1), Z5
 
-there245:
+there341:
 	MOVQ    160(DX), AX
 	TESTQ   AX, AX
-	JEQ     there246
+	JEQ     there342
 	VMOVUPS (AX)(R10*1), Z9
 
-there246:
+there342:
 	MOVQ    168(DX), AX
 	TESTQ   AX, AX
-	JEQ     there247
+	JEQ     there343
 	VMOVUPS (AX)(R10*1), Z10
 
-there247:
+there343:
 	MOVQ    192(DX), AX
 	TESTQ   AX, AX
-	JEQ     there248
+	JEQ     there344
 	VMOVUPS (AX)(R10*1), Z13
 
-there248:
+there344:
 	MOVQ    408(DX), AX
 	TESTQ   AX, AX
-	JEQ     there249
+	JEQ     there345
 	VMOVUPS (AX)(R10*1), Z15
 
-there249:
+there345:
 	MOVQ    200(DX), AX
 	TESTQ   AX, AX
-	JEQ     there250
+	JEQ     there346
 	VMOVUPS (AX)(R10*1), Z14
 
-there250:
+there346:
 	ADDQ $0x40, R10
 	MOVQ R10, 304(DX)
 	CMPQ R10, 240(DX)
-	JNE  panel163
+	JNE  panel223
 
 next:
 	ADDQ $0x20, 40(DX)
 	DECQ 48(DX)
 	JNE  block
 
-drain251:
+drain347:
 	CMPQ        R11, 320(DX)
-	JEQ         drained252
+	JEQ         drained348
 	MOVL        (R11), AX
 	VMOVDQU32   (R13)(AX*1), Z0
 	MOVL        4(R11), AX
@@ -15039,54 +16958,93 @@ drain251:
 	VCVTDQ2PS   Z0, Z0
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip253
+	JEQ         skip349
 	VFMADD213PS Z4, Z3, Z0
 
-skip253:
+skip349:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip350
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip254
+	JEQ    skip351
 	VCMPPS $0x11, Z8, Z0, K1
 	VMULPS Z5, Z0, K1, Z0
 
-skip254:
+skip351:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip255
+	JEQ    skip352
 	VMAXPS Z0, Z6, Z0
 	VMINPS Z0, Z7, Z0
 
-skip255:
+skip352:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip353
+	MOVQ        424(DX), CX
+	VMOVUPS     (AX)(CX*1), Z1
+	CMPQ        440(DX), $0x00
+	JEQ         whole354
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(CX*1), Z19
+	VMULPS      Z19, Z0, Z19
+	VFMADD213PS Z19, Z1, Z0
+	JMP         scaled355
+
+whole354:
+	VMULPS Z1, Z0, Z0
+
+scaled355:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(CX*1), Z1
+	VADDPS       Z1, Z0, Z0
+	VBROADCASTSS 472(DX), Z1
+	VMAXPS       Z1, Z0, Z0
+	VBROADCASTSS 476(DX), Z1
+	VMINPS       Z1, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VCVTDQ2PS    Z0, Z0
+	VBROADCASTSS 480(DX), Z1
+	VADDPS       Z1, Z0, Z0
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(CX*1), Z1
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(CX*1), Z19
+	VFMADD213PS  Z19, Z1, Z0
+
+skip353:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip256
+	JEQ         skip356
 	VPMOVZXBD   -1(R12)(AX*1), Z1
 	VCVTDQ2PS   Z1, Z1
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip257
+	JEQ         skip357
 	VFMADD213PS Z10, Z9, Z1
 
-skip257:
+skip357:
 	VADDPS Z1, Z0, Z0
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip258
+	JEQ    skip358
 	VMAXPS Z0, Z11, Z0
 	VMINPS Z0, Z12, Z0
 
-skip258:
-skip256:
+skip358:
+skip356:
+skip350:
 	CMPQ        408(DX), $0x00
-	JEQ         whole259
+	JEQ         whole359
 	VMULPS      Z15, Z0, Z1
 	VFMADD213PS Z1, Z13, Z0
-	JMP         scaled260
+	JMP         scaled360
 
-whole259:
+whole359:
 	VMULPS Z13, Z0, Z0
 
-scaled260:
+scaled360:
 	VADDPS    Z14, Z0, Z0
 	VMAXPS    Z16, Z0, Z0
 	VMINPS    Z17, Z0, Z0
@@ -15095,9 +17053,9 @@ scaled260:
 	VPMOVDB   Z0, (R12)
 	ADDQ      80(DX), R12
 	ADDQ      $0x08, R11
-	JMP       drain251
+	JMP       drain347
 
-drained252:
+drained348:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0 // TILERELEASE
 	VZEROUPPER
 	RET
@@ -18696,50 +20654,89 @@ step2:
 	VFMADD213PS Z2, Z1, Z17
 
 skip4:
-	MOVQ   128(DX), AX
+	MOVQ   488(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
+	MOVQ   128(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip6
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip5:
+skip6:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip6
+	JEQ    skip7
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip6:
+skip7:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip8
+	MOVQ        424(DX), R8
+	VMOVUPS     (AX)(R8*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole9
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R8*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled10
+
+whole9:
+	VMULPS Z18, Z17, Z17
+
+scaled10:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R8*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip8:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip7
+	JEQ         skip11
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip8
+	JEQ         skip12
 	VFMADD213PS Z8, Z7, Z18
 
-skip8:
+skip12:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip9
+	JEQ    skip13
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip9:
-skip7:
+skip13:
+skip11:
+skip5:
 	CMPQ        408(DX), $0x00
-	JEQ         whole10
+	JEQ         whole14
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled11
+	JMP         scaled15
 
-whole10:
+whole14:
 	VMULPS Z11, Z17, Z17
 
-scaled11:
+scaled15:
 	VADDPS      Z12, Z17, Z17
 	VMAXPS      Z14, Z17, Z17
 	VMINPS      Z15, Z17, Z17
@@ -18758,54 +20755,93 @@ scaled11:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip12
+	JEQ         skip16
 	VFMADD213PS Z2, Z1, Z17
 
-skip12:
+skip16:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip17
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip13
+	JEQ    skip18
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip13:
+skip18:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip14
+	JEQ    skip19
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip14:
+skip19:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip20
+	MOVQ        424(DX), R8
+	VMOVUPS     (AX)(R8*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole21
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R8*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled22
+
+whole21:
+	VMULPS Z18, Z17, Z17
+
+scaled22:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R8*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip20:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip15
+	JEQ         skip23
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip16
+	JEQ         skip24
 	VFMADD213PS Z8, Z7, Z18
 
-skip16:
+skip24:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip17
+	JEQ    skip25
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
+skip25:
+skip23:
 skip17:
-skip15:
 	CMPQ        408(DX), $0x00
-	JEQ         whole18
+	JEQ         whole26
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled19
+	JMP         scaled27
 
-whole18:
+whole26:
 	VMULPS Z11, Z17, Z17
 
-scaled19:
+scaled27:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -18820,9 +20856,9 @@ rows3:
 	CMPQ DI, 16(DX)
 	JNE  step2
 
-drain20:
+drain28:
 	CMPQ        R9, 320(DX)
-	JEQ         drained21
+	JEQ         drained29
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -18831,54 +20867,93 @@ drain20:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip22
+	JEQ         skip30
 	VFMADD213PS Z2, Z1, Z17
 
-skip22:
+skip30:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip31
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip23
+	JEQ    skip32
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip23:
+skip32:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip24
+	JEQ    skip33
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip24:
+skip33:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip34
+	MOVQ        424(DX), DI
+	VMOVUPS     (AX)(DI*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole35
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(DI*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled36
+
+whole35:
+	VMULPS Z18, Z17, Z17
+
+scaled36:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(DI*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(DI*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(DI*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip34:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip25
+	JEQ         skip37
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip26
+	JEQ         skip38
 	VFMADD213PS Z8, Z7, Z18
 
-skip26:
+skip38:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip27
+	JEQ    skip39
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip27:
-skip25:
+skip39:
+skip37:
+skip31:
 	CMPQ        408(DX), $0x00
-	JEQ         whole28
+	JEQ         whole40
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled29
+	JMP         scaled41
 
-whole28:
+whole40:
 	VMULPS Z11, Z17, Z17
 
-scaled29:
+scaled41:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -18887,9 +20962,9 @@ scaled29:
 	VPMOVDB   Z17, (R10)
 	ADDQ      80(DX), R10
 	ADDQ      $0x08, R9
-	JMP       drain20
+	JMP       drain28
 
-drained21:
+drained29:
 	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
 	MOVQ    304(DX), R8
@@ -18906,54 +20981,55 @@ drained21:
 	MOVQ    R8, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R10
+	MOVQ    R8, 424(DX)
 	MOVQ    112(DX), AX
 	TESTQ   AX, AX
-	JEQ     there30
+	JEQ     there42
 	VMOVUPS (AX)(R8*1), Z1
 
-there30:
+there42:
 	MOVQ    120(DX), AX
 	TESTQ   AX, AX
-	JEQ     there31
+	JEQ     there43
 	VMOVUPS (AX)(R8*1), Z2
 
-there31:
+there43:
 	MOVQ    128(DX), AX
 	TESTQ   AX, AX
-	JEQ     there32
+	JEQ     there44
 	VMOVUPS (AX)(R8*1), Z3
 
-there32:
+there44:
 	MOVQ    160(DX), AX
 	TESTQ   AX, AX
-	JEQ     there33
+	JEQ     there45
 	VMOVUPS (AX)(R8*1), Z7
 
-there33:
+there45:
 	MOVQ    168(DX), AX
 	TESTQ   AX, AX
-	JEQ     there34
+	JEQ     there46
 	VMOVUPS (AX)(R8*1), Z8
 
-there34:
+there46:
 	MOVQ    192(DX), AX
 	TESTQ   AX, AX
-	JEQ     there35
+	JEQ     there47
 	VMOVUPS (AX)(R8*1), Z11
 
-there35:
+there47:
 	MOVQ    408(DX), AX
 	TESTQ   AX, AX
-	JEQ     there36
+	JEQ     there48
 	VMOVUPS (AX)(R8*1), Z13
 
-there36:
+there48:
 	MOVQ    200(DX), AX
 	TESTQ   AX, AX
-	JEQ     there37
+	JEQ     there49
 	VMOVUPS (AX)(R8*1), Z12
 
-there37:
+there49:
 	ADDQ $0x40, R8
 	MOVQ R8, 304(DX)
 	CMPQ R8, 240(DX)
@@ -18961,12 +21037,12 @@ there37:
 	JMP  next
 
 tiles2:
-panel38:
+panel50:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(DX), DI
 
-step39:
+step51:
 	MOVL        (DI), R8
 	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -18976,7 +21052,7 @@ step39:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
 	CMPQ        R9, 320(DX)
-	JEQ         rows40
+	JEQ         rows52
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -18984,193 +21060,94 @@ step39:
 	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
-	TESTQ       AX, AX
-	JEQ         skip41
-	VFMADD213PS Z2, Z1, Z17
-
-skip41:
-	MOVQ   128(DX), AX
-	TESTQ  AX, AX
-	JEQ    skip42
-	VCMPPS $0x11, Z6, Z17, K1
-	VMULPS Z3, Z17, K1, Z17
-
-skip42:
-	MOVQ   136(DX), AX
-	TESTQ  AX, AX
-	JEQ    skip43
-	VMAXPS Z17, Z4, Z17
-	VMINPS Z17, Z5, Z17
-
-skip43:
-	MOVQ        152(DX), AX
-	TESTQ       AX, AX
-	JEQ         skip44
-	VPMOVZXBD   -1(R10)(AX*1), Z18
-	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(DX), AX
-	TESTQ       AX, AX
-	JEQ         skip45
-	VFMADD213PS Z8, Z7, Z18
-
-skip45:
-	VADDPS Z18, Z17, Z17
-	MOVQ   176(DX), AX
-	TESTQ  AX, AX
-	JEQ    skip46
-	VMAXPS Z17, Z9, Z17
-	VMINPS Z17, Z10, Z17
-
-skip46:
-skip44:
-	CMPQ        408(DX), $0x00
-	JEQ         whole47
-	VMULPS      Z13, Z17, Z18
-	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled48
-
-whole47:
-	VMULPS Z11, Z17, Z17
-
-scaled48:
-	VADDPS      Z12, Z17, Z17
-	VMAXPS      Z14, Z17, Z17
-	VMINPS      Z15, Z17, Z17
-	VCVTPS2DQ   Z17, Z17
-	VPADDD      Z16, Z17, Z17
-	VPMOVDB     Z17, (R10)
-	ADDQ        80(DX), R10
-	ADDQ        $0x08, R9
-	CMPQ        R9, 320(DX)
-	JEQ         rows40
-	MOVL        (R9), AX
-	VMOVDQU32   (R11)(AX*1), Z17
-	MOVL        4(R9), AX
-	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R12)(AX*1), Z17, Z17
-	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(DX), AX
-	TESTQ       AX, AX
-	JEQ         skip49
-	VFMADD213PS Z2, Z1, Z17
-
-skip49:
-	MOVQ   128(DX), AX
-	TESTQ  AX, AX
-	JEQ    skip50
-	VCMPPS $0x11, Z6, Z17, K1
-	VMULPS Z3, Z17, K1, Z17
-
-skip50:
-	MOVQ   136(DX), AX
-	TESTQ  AX, AX
-	JEQ    skip51
-	VMAXPS Z17, Z4, Z17
-	VMINPS Z17, Z5, Z17
-
-skip51:
-	MOVQ        152(DX), AX
-	TESTQ       AX, AX
-	JEQ         skip52
-	VPMOVZXBD   -1(R10)(AX*1), Z18
-	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip53
-	VFMADD213PS Z8, Z7, Z18
-
-skip53:
-	VADDPS Z18, Z17, Z17
-	MOVQ   176(DX), AX
-	TESTQ  AX, AX
-	JEQ    skip54
-	VMAXPS Z17, Z9, Z17
-	VMINPS Z17, Z10, Z17
-
-skip54:
-skip52:
-	CMPQ        408(DX), $0x00
-	JEQ         whole55
-	VMULPS      Z13, Z17, Z18
-	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled56
-
-whole55:
-	VMULPS Z11, Z17, Z17
-
-scaled56:
-	VADDPS    Z12, Z17, Z17
-	VMAXPS    Z14, Z17, Z17
-	VMINPS    Z15, Z17, Z17
-	VCVTPS2DQ Z17, Z17
-	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R10)
-	ADDQ      80(DX), R10
-	ADDQ      $0x08, R9
-
-rows40:
-	MOVQ        256(DX), AX
-	ADDQ        R8, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R9, 320(DX)
-	JEQ         rows57
-	MOVL        (R9), AX
-	VMOVDQU32   (R11)(AX*1), Z17
-	MOVL        4(R9), AX
-	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R12)(AX*1), Z17, Z17
-	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(DX), AX
-	TESTQ       AX, AX
-	JEQ         skip58
 	VFMADD213PS Z2, Z1, Z17
 
-skip58:
+skip53:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip54
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip59
+	JEQ    skip55
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip59:
+skip55:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip60
+	JEQ    skip56
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip60:
+skip56:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip57
+	MOVQ        424(DX), R13
+	VMOVUPS     (AX)(R13*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole58
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R13*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled59
+
+whole58:
+	VMULPS Z18, Z17, Z17
+
+scaled59:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R13*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip57:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip61
+	JEQ         skip60
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip62
+	JEQ         skip61
 	VFMADD213PS Z8, Z7, Z18
 
-skip62:
+skip61:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip63
+	JEQ    skip62
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip63:
-skip61:
+skip62:
+skip60:
+skip54:
 	CMPQ        408(DX), $0x00
-	JEQ         whole64
+	JEQ         whole63
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled65
+	JMP         scaled64
 
-whole64:
+whole63:
 	VMULPS Z11, Z17, Z17
 
-scaled65:
+scaled64:
 	VADDPS      Z12, Z17, Z17
 	VMAXPS      Z14, Z17, Z17
 	VMINPS      Z15, Z17, Z17
@@ -19180,7 +21157,7 @@ scaled65:
 	ADDQ        80(DX), R10
 	ADDQ        $0x08, R9
 	CMPQ        R9, 320(DX)
-	JEQ         rows57
+	JEQ         rows52
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -19189,10 +21166,13 @@ scaled65:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip66
+	JEQ         skip65
 	VFMADD213PS Z2, Z1, Z17
 
-skip66:
+skip65:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip66
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip67
@@ -19207,36 +21187,72 @@ skip67:
 	VMINPS Z17, Z5, Z17
 
 skip68:
-	MOVQ        152(DX), AX
+	MOVQ        432(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip69
+	MOVQ        424(DX), R13
+	VMOVUPS     (AX)(R13*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole70
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R13*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled71
+
+whole70:
+	VMULPS Z18, Z17, Z17
+
+scaled71:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R13*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip69:
+	MOVQ        152(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip72
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip70
+	JEQ         skip73
 	VFMADD213PS Z8, Z7, Z18
 
-skip70:
+skip73:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip71
+	JEQ    skip74
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip71:
-skip69:
+skip74:
+skip72:
+skip66:
 	CMPQ        408(DX), $0x00
-	JEQ         whole72
+	JEQ         whole75
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled73
+	JMP         scaled76
 
-whole72:
+whole75:
 	VMULPS Z11, Z17, Z17
 
-scaled73:
+scaled76:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -19246,14 +21262,13 @@ scaled73:
 	ADDQ      80(DX), R10
 	ADDQ      $0x08, R9
 
-rows57:
-	ADDQ $0x04, DI
-	CMPQ DI, 16(DX)
-	JNE  step39
-
-drain74:
+rows52:
+	MOVQ        256(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	CMPQ        R9, 320(DX)
-	JEQ         drained75
+	JEQ         rows77
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -19262,54 +21277,198 @@ drain74:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip76
+	JEQ         skip78
 	VFMADD213PS Z2, Z1, Z17
 
-skip76:
+skip78:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip79
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip77
+	JEQ    skip80
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip77:
+skip80:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip78
+	JEQ    skip81
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip78:
+skip81:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip82
+	MOVQ        424(DX), R8
+	VMOVUPS     (AX)(R8*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole83
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R8*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled84
+
+whole83:
+	VMULPS Z18, Z17, Z17
+
+scaled84:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R8*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip82:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip79
+	JEQ         skip85
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip80
+	JEQ         skip86
 	VFMADD213PS Z8, Z7, Z18
 
-skip80:
+skip86:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip81
+	JEQ    skip87
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip81:
+skip87:
+skip85:
 skip79:
 	CMPQ        408(DX), $0x00
-	JEQ         whole82
+	JEQ         whole88
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled83
+	JMP         scaled89
 
-whole82:
+whole88:
 	VMULPS Z11, Z17, Z17
 
-scaled83:
+scaled89:
+	VADDPS      Z12, Z17, Z17
+	VMAXPS      Z14, Z17, Z17
+	VMINPS      Z15, Z17, Z17
+	VCVTPS2DQ   Z17, Z17
+	VPADDD      Z16, Z17, Z17
+	VPMOVDB     Z17, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
+	JEQ         rows77
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        112(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip90
+	VFMADD213PS Z2, Z1, Z17
+
+skip90:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip91
+	MOVQ   128(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip92
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
+
+skip92:
+	MOVQ   136(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip93
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
+
+skip93:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip94
+	MOVQ        424(DX), R8
+	VMOVUPS     (AX)(R8*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole95
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R8*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled96
+
+whole95:
+	VMULPS Z18, Z17, Z17
+
+scaled96:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R8*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip94:
+	MOVQ        152(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip97
+	VPMOVZXBD   -1(R10)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
+	MOVQ        160(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip98
+	VFMADD213PS Z8, Z7, Z18
+
+skip98:
+	VADDPS Z18, Z17, Z17
+	MOVQ   176(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip99
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
+
+skip99:
+skip97:
+skip91:
+	CMPQ        408(DX), $0x00
+	JEQ         whole100
+	VMULPS      Z13, Z17, Z18
+	VFMADD213PS Z18, Z11, Z17
+	JMP         scaled101
+
+whole100:
+	VMULPS Z11, Z17, Z17
+
+scaled101:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -19318,9 +21477,121 @@ scaled83:
 	VPMOVDB   Z17, (R10)
 	ADDQ      80(DX), R10
 	ADDQ      $0x08, R9
-	JMP       drain74
 
-drained75:
+rows77:
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
+	JNE  step51
+
+drain102:
+	CMPQ        R9, 320(DX)
+	JEQ         drained103
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        112(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip104
+	VFMADD213PS Z2, Z1, Z17
+
+skip104:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip105
+	MOVQ   128(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip106
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
+
+skip106:
+	MOVQ   136(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip107
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
+
+skip107:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip108
+	MOVQ        424(DX), DI
+	VMOVUPS     (AX)(DI*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole109
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(DI*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled110
+
+whole109:
+	VMULPS Z18, Z17, Z17
+
+scaled110:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(DI*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(DI*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(DI*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip108:
+	MOVQ        152(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip111
+	VPMOVZXBD   -1(R10)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
+	MOVQ        160(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip112
+	VFMADD213PS Z8, Z7, Z18
+
+skip112:
+	VADDPS Z18, Z17, Z17
+	MOVQ   176(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip113
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
+
+skip113:
+skip111:
+skip105:
+	CMPQ        408(DX), $0x00
+	JEQ         whole114
+	VMULPS      Z13, Z17, Z18
+	VFMADD213PS Z18, Z11, Z17
+	JMP         scaled115
+
+whole114:
+	VMULPS Z11, Z17, Z17
+
+scaled115:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	JMP       drain102
+
+drained103:
 	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
 	MOVQ    312(DX), AX
@@ -19340,68 +21611,69 @@ drained75:
 	MOVQ    R8, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R10
+	MOVQ    R8, 424(DX)
 	MOVQ    112(DX), AX
 	TESTQ   AX, AX
-	JEQ     there84
+	JEQ     there116
 	VMOVUPS (AX)(R8*1), Z1
 
-there84:
+there116:
 	MOVQ    120(DX), AX
 	TESTQ   AX, AX
-	JEQ     there85
+	JEQ     there117
 	VMOVUPS (AX)(R8*1), Z2
 
-there85:
+there117:
 	MOVQ    128(DX), AX
 	TESTQ   AX, AX
-	JEQ     there86
+	JEQ     there118
 	VMOVUPS (AX)(R8*1), Z3
 
-there86:
+there118:
 	MOVQ    160(DX), AX
 	TESTQ   AX, AX
-	JEQ     there87
+	JEQ     there119
 	VMOVUPS (AX)(R8*1), Z7
 
-there87:
+there119:
 	MOVQ    168(DX), AX
 	TESTQ   AX, AX
-	JEQ     there88
+	JEQ     there120
 	VMOVUPS (AX)(R8*1), Z8
 
-there88:
+there120:
 	MOVQ    192(DX), AX
 	TESTQ   AX, AX
-	JEQ     there89
+	JEQ     there121
 	VMOVUPS (AX)(R8*1), Z11
 
-there89:
+there121:
 	MOVQ    408(DX), AX
 	TESTQ   AX, AX
-	JEQ     there90
+	JEQ     there122
 	VMOVUPS (AX)(R8*1), Z13
 
-there90:
+there122:
 	MOVQ    200(DX), AX
 	TESTQ   AX, AX
-	JEQ     there91
+	JEQ     there123
 	VMOVUPS (AX)(R8*1), Z12
 
-there91:
+there123:
 	ADDQ $0x40, R8
 	MOVQ R8, 304(DX)
 	CMPQ R8, 240(DX)
-	JNE  panel38
+	JNE  panel50
 	JMP  next
 
 tiles3:
-panel92:
+panel124:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(DX), DI
 
-step93:
+step125:
 	MOVL        (DI), R8
 	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -19411,7 +21683,7 @@ step93:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
 	CMPQ        R9, 320(DX)
-	JEQ         rows94
+	JEQ         rows126
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -19420,54 +21692,93 @@ step93:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip95
+	JEQ         skip127
 	VFMADD213PS Z2, Z1, Z17
 
-skip95:
+skip127:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip128
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip96
+	JEQ    skip129
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip96:
+skip129:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip97
+	JEQ    skip130
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip97:
+skip130:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip131
+	MOVQ        424(DX), R13
+	VMOVUPS     (AX)(R13*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole132
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R13*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled133
+
+whole132:
+	VMULPS Z18, Z17, Z17
+
+scaled133:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R13*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip131:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip98
+	JEQ         skip134
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip99
+	JEQ         skip135
 	VFMADD213PS Z8, Z7, Z18
 
-skip99:
+skip135:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip100
+	JEQ    skip136
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip100:
-skip98:
+skip136:
+skip134:
+skip128:
 	CMPQ        408(DX), $0x00
-	JEQ         whole101
+	JEQ         whole137
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled102
+	JMP         scaled138
 
-whole101:
+whole137:
 	VMULPS Z11, Z17, Z17
 
-scaled102:
+scaled138:
 	VADDPS      Z12, Z17, Z17
 	VMAXPS      Z14, Z17, Z17
 	VMINPS      Z15, Z17, Z17
@@ -19477,7 +21788,7 @@ scaled102:
 	ADDQ        80(DX), R10
 	ADDQ        $0x08, R9
 	CMPQ        R9, 320(DX)
-	JEQ         rows94
+	JEQ         rows126
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -19486,54 +21797,93 @@ scaled102:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip103
+	JEQ         skip139
 	VFMADD213PS Z2, Z1, Z17
 
-skip103:
+skip139:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip140
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip104
+	JEQ    skip141
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip104:
+skip141:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip105
+	JEQ    skip142
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip105:
+skip142:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip143
+	MOVQ        424(DX), R13
+	VMOVUPS     (AX)(R13*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole144
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R13*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled145
+
+whole144:
+	VMULPS Z18, Z17, Z17
+
+scaled145:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R13*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip143:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip106
+	JEQ         skip146
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip107
+	JEQ         skip147
 	VFMADD213PS Z8, Z7, Z18
 
-skip107:
+skip147:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip108
+	JEQ    skip148
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip108:
-skip106:
+skip148:
+skip146:
+skip140:
 	CMPQ        408(DX), $0x00
-	JEQ         whole109
+	JEQ         whole149
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled110
+	JMP         scaled150
 
-whole109:
+whole149:
 	VMULPS Z11, Z17, Z17
 
-scaled110:
+scaled150:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -19543,13 +21893,13 @@ scaled110:
 	ADDQ      80(DX), R10
 	ADDQ      $0x08, R9
 
-rows94:
+rows126:
 	MOVQ        256(DX), AX
 	ADDQ        R8, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
 	CMPQ        R9, 320(DX)
-	JEQ         rows111
+	JEQ         rows151
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -19558,54 +21908,93 @@ rows94:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip112
+	JEQ         skip152
 	VFMADD213PS Z2, Z1, Z17
 
-skip112:
+skip152:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip153
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip113
+	JEQ    skip154
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip113:
+skip154:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip114
+	JEQ    skip155
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip114:
+skip155:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip156
+	MOVQ        424(DX), R13
+	VMOVUPS     (AX)(R13*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole157
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R13*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled158
+
+whole157:
+	VMULPS Z18, Z17, Z17
+
+scaled158:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R13*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip156:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip115
+	JEQ         skip159
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip116
+	JEQ         skip160
 	VFMADD213PS Z8, Z7, Z18
 
-skip116:
+skip160:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip117
+	JEQ    skip161
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip117:
-skip115:
+skip161:
+skip159:
+skip153:
 	CMPQ        408(DX), $0x00
-	JEQ         whole118
+	JEQ         whole162
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled119
+	JMP         scaled163
 
-whole118:
+whole162:
 	VMULPS Z11, Z17, Z17
 
-scaled119:
+scaled163:
 	VADDPS      Z12, Z17, Z17
 	VMAXPS      Z14, Z17, Z17
 	VMINPS      Z15, Z17, Z17
@@ -19615,7 +22004,7 @@ scaled119:
 	ADDQ        80(DX), R10
 	ADDQ        $0x08, R9
 	CMPQ        R9, 320(DX)
-	JEQ         rows111
+	JEQ         rows151
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -19624,54 +22013,93 @@ scaled119:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip120
+	JEQ         skip164
 	VFMADD213PS Z2, Z1, Z17
 
-skip120:
+skip164:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip165
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip121
+	JEQ    skip166
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip121:
+skip166:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip122
+	JEQ    skip167
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip122:
+skip167:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip168
+	MOVQ        424(DX), R13
+	VMOVUPS     (AX)(R13*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole169
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R13*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled170
+
+whole169:
+	VMULPS Z18, Z17, Z17
+
+scaled170:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R13*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip168:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip123
+	JEQ         skip171
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip124
+	JEQ         skip172
 	VFMADD213PS Z8, Z7, Z18
 
-skip124:
+skip172:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip125
+	JEQ    skip173
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip125:
-skip123:
+skip173:
+skip171:
+skip165:
 	CMPQ        408(DX), $0x00
-	JEQ         whole126
+	JEQ         whole174
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled127
+	JMP         scaled175
 
-whole126:
+whole174:
 	VMULPS Z11, Z17, Z17
 
-scaled127:
+scaled175:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -19681,13 +22109,13 @@ scaled127:
 	ADDQ      80(DX), R10
 	ADDQ      $0x08, R9
 
-rows111:
+rows151:
 	MOVQ        264(DX), AX
 	ADDQ        R8, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	CMPQ        R9, 320(DX)
-	JEQ         rows128
+	JEQ         rows176
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -19696,54 +22124,93 @@ rows111:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip129
+	JEQ         skip177
 	VFMADD213PS Z2, Z1, Z17
 
-skip129:
+skip177:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip178
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip130
+	JEQ    skip179
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip130:
+skip179:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip131
+	JEQ    skip180
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip131:
+skip180:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip181
+	MOVQ        424(DX), R8
+	VMOVUPS     (AX)(R8*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole182
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R8*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled183
+
+whole182:
+	VMULPS Z18, Z17, Z17
+
+scaled183:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R8*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip181:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip132
+	JEQ         skip184
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip133
+	JEQ         skip185
 	VFMADD213PS Z8, Z7, Z18
 
-skip133:
+skip185:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip134
+	JEQ    skip186
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip134:
-skip132:
+skip186:
+skip184:
+skip178:
 	CMPQ        408(DX), $0x00
-	JEQ         whole135
+	JEQ         whole187
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled136
+	JMP         scaled188
 
-whole135:
+whole187:
 	VMULPS Z11, Z17, Z17
 
-scaled136:
+scaled188:
 	VADDPS      Z12, Z17, Z17
 	VMAXPS      Z14, Z17, Z17
 	VMINPS      Z15, Z17, Z17
@@ -19753,7 +22220,7 @@ scaled136:
 	ADDQ        80(DX), R10
 	ADDQ        $0x08, R9
 	CMPQ        R9, 320(DX)
-	JEQ         rows128
+	JEQ         rows176
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -19762,54 +22229,93 @@ scaled136:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip137
+	JEQ         skip189
 	VFMADD213PS Z2, Z1, Z17
 
-skip137:
+skip189:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip190
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip138
+	JEQ    skip191
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip138:
+skip191:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip139
+	JEQ    skip192
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip139:
+skip192:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip193
+	MOVQ        424(DX), R8
+	VMOVUPS     (AX)(R8*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole194
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R8*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled195
+
+whole194:
+	VMULPS Z18, Z17, Z17
+
+scaled195:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R8*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip193:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip140
+	JEQ         skip196
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip141
+	JEQ         skip197
 	VFMADD213PS Z8, Z7, Z18
 
-skip141:
+skip197:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip142
+	JEQ    skip198
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip142:
-skip140:
+skip198:
+skip196:
+skip190:
 	CMPQ        408(DX), $0x00
-	JEQ         whole143
+	JEQ         whole199
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled144
+	JMP         scaled200
 
-whole143:
+whole199:
 	VMULPS Z11, Z17, Z17
 
-scaled144:
+scaled200:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -19819,14 +22325,14 @@ scaled144:
 	ADDQ      80(DX), R10
 	ADDQ      $0x08, R9
 
-rows128:
+rows176:
 	ADDQ $0x04, DI
 	CMPQ DI, 16(DX)
-	JNE  step93
+	JNE  step125
 
-drain145:
+drain201:
 	CMPQ        R9, 320(DX)
-	JEQ         drained146
+	JEQ         drained202
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -19835,54 +22341,93 @@ drain145:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip147
+	JEQ         skip203
 	VFMADD213PS Z2, Z1, Z17
 
-skip147:
+skip203:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip204
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip148
+	JEQ    skip205
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip148:
+skip205:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip149
+	JEQ    skip206
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip149:
+skip206:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip207
+	MOVQ        424(DX), DI
+	VMOVUPS     (AX)(DI*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole208
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(DI*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled209
+
+whole208:
+	VMULPS Z18, Z17, Z17
+
+scaled209:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(DI*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(DI*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(DI*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip207:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip150
+	JEQ         skip210
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip151
+	JEQ         skip211
 	VFMADD213PS Z8, Z7, Z18
 
-skip151:
+skip211:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip152
+	JEQ    skip212
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip152:
-skip150:
+skip212:
+skip210:
+skip204:
 	CMPQ        408(DX), $0x00
-	JEQ         whole153
+	JEQ         whole213
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled154
+	JMP         scaled214
 
-whole153:
+whole213:
 	VMULPS Z11, Z17, Z17
 
-scaled154:
+scaled214:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -19891,9 +22436,9 @@ scaled154:
 	VPMOVDB   Z17, (R10)
 	ADDQ      80(DX), R10
 	ADDQ      $0x08, R9
-	JMP       drain145
+	JMP       drain201
 
-drained146:
+drained202:
 	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
 	MOVQ    312(DX), AX
@@ -19916,69 +22461,70 @@ drained146:
 	MOVQ    R8, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R10
+	MOVQ    R8, 424(DX)
 	MOVQ    112(DX), AX
 	TESTQ   AX, AX
-	JEQ     there155
+	JEQ     there215
 	VMOVUPS (AX)(R8*1), Z1
 
-there155:
+there215:
 	MOVQ    120(DX), AX
 	TESTQ   AX, AX
-	JEQ     there156
+	JEQ     there216
 	VMOVUPS (AX)(R8*1), Z2
 
-there156:
+there216:
 	MOVQ    128(DX), AX
 	TESTQ   AX, AX
-	JEQ     there157
+	JEQ     there217
 	VMOVUPS (AX)(R8*1), Z3
 
-there157:
+there217:
 	MOVQ    160(DX), AX
 	TESTQ   AX, AX
-	JEQ     there158
+	JEQ     there218
 	VMOVUPS (AX)(R8*1), Z7
 
-there158:
+there218:
 	MOVQ    168(DX), AX
 	TESTQ   AX, AX
-	JEQ     there159
+	JEQ     there219
 	VMOVUPS (AX)(R8*1), Z8
 
-there159:
+there219:
 	MOVQ    192(DX), AX
 	TESTQ   AX, AX
-	JEQ     there160
+	JEQ     there220
 	VMOVUPS (AX)(R8*1), Z11
 
-there160:
+there220:
 	MOVQ    408(DX), AX
 	TESTQ   AX, AX
-	JEQ     there161
+	JEQ     there221
 	VMOVUPS (AX)(R8*1), Z13
 
-there161:
+there221:
 	MOVQ    200(DX), AX
 	TESTQ   AX, AX
-	JEQ     there162
+	JEQ     there222
 	VMOVUPS (AX)(R8*1), Z12
 
-there162:
+there222:
 	ADDQ $0x40, R8
 	MOVQ R8, 304(DX)
 	CMPQ R8, 240(DX)
-	JNE  panel92
+	JNE  panel124
 	JMP  next
 
 tiles4:
-panel163:
+panel223:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0 // TILEZERO TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(DX), DI
 
-step164:
+step224:
 	MOVL        (DI), R8
 	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -19988,7 +22534,7 @@ step164:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
 	CMPQ        R9, 320(DX)
-	JEQ         rows165
+	JEQ         rows225
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -19997,54 +22543,93 @@ step164:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip166
+	JEQ         skip226
 	VFMADD213PS Z2, Z1, Z17
 
-skip166:
+skip226:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip227
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip167
+	JEQ    skip228
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip167:
+skip228:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip168
+	JEQ    skip229
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip168:
+skip229:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip230
+	MOVQ        424(DX), R13
+	VMOVUPS     (AX)(R13*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole231
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R13*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled232
+
+whole231:
+	VMULPS Z18, Z17, Z17
+
+scaled232:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R13*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip230:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip169
+	JEQ         skip233
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip170
+	JEQ         skip234
 	VFMADD213PS Z8, Z7, Z18
 
-skip170:
+skip234:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip171
+	JEQ    skip235
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip171:
-skip169:
+skip235:
+skip233:
+skip227:
 	CMPQ        408(DX), $0x00
-	JEQ         whole172
+	JEQ         whole236
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled173
+	JMP         scaled237
 
-whole172:
+whole236:
 	VMULPS Z11, Z17, Z17
 
-scaled173:
+scaled237:
 	VADDPS      Z12, Z17, Z17
 	VMAXPS      Z14, Z17, Z17
 	VMINPS      Z15, Z17, Z17
@@ -20054,7 +22639,7 @@ scaled173:
 	ADDQ        80(DX), R10
 	ADDQ        $0x08, R9
 	CMPQ        R9, 320(DX)
-	JEQ         rows165
+	JEQ         rows225
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -20063,54 +22648,93 @@ scaled173:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip174
+	JEQ         skip238
 	VFMADD213PS Z2, Z1, Z17
 
-skip174:
+skip238:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip239
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip175
+	JEQ    skip240
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip175:
+skip240:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip176
+	JEQ    skip241
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip176:
+skip241:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip242
+	MOVQ        424(DX), R13
+	VMOVUPS     (AX)(R13*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole243
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R13*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled244
+
+whole243:
+	VMULPS Z18, Z17, Z17
+
+scaled244:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R13*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip242:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip177
+	JEQ         skip245
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip178
+	JEQ         skip246
 	VFMADD213PS Z8, Z7, Z18
 
-skip178:
+skip246:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip179
+	JEQ    skip247
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip179:
-skip177:
+skip247:
+skip245:
+skip239:
 	CMPQ        408(DX), $0x00
-	JEQ         whole180
+	JEQ         whole248
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled181
+	JMP         scaled249
 
-whole180:
+whole248:
 	VMULPS Z11, Z17, Z17
 
-scaled181:
+scaled249:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -20120,13 +22744,13 @@ scaled181:
 	ADDQ      80(DX), R10
 	ADDQ      $0x08, R9
 
-rows165:
+rows225:
 	MOVQ        256(DX), AX
 	ADDQ        R8, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
 	CMPQ        R9, 320(DX)
-	JEQ         rows182
+	JEQ         rows250
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -20135,54 +22759,93 @@ rows165:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip183
+	JEQ         skip251
 	VFMADD213PS Z2, Z1, Z17
 
-skip183:
+skip251:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip252
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip184
+	JEQ    skip253
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip184:
+skip253:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip185
+	JEQ    skip254
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip185:
+skip254:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip255
+	MOVQ        424(DX), R13
+	VMOVUPS     (AX)(R13*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole256
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R13*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled257
+
+whole256:
+	VMULPS Z18, Z17, Z17
+
+scaled257:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R13*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip255:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip186
+	JEQ         skip258
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip187
+	JEQ         skip259
 	VFMADD213PS Z8, Z7, Z18
 
-skip187:
+skip259:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip188
+	JEQ    skip260
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip188:
-skip186:
+skip260:
+skip258:
+skip252:
 	CMPQ        408(DX), $0x00
-	JEQ         whole189
+	JEQ         whole261
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled190
+	JMP         scaled262
 
-whole189:
+whole261:
 	VMULPS Z11, Z17, Z17
 
-scaled190:
+scaled262:
 	VADDPS      Z12, Z17, Z17
 	VMAXPS      Z14, Z17, Z17
 	VMINPS      Z15, Z17, Z17
@@ -20192,7 +22855,7 @@ scaled190:
 	ADDQ        80(DX), R10
 	ADDQ        $0x08, R9
 	CMPQ        R9, 320(DX)
-	JEQ         rows182
+	JEQ         rows250
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -20201,54 +22864,93 @@ scaled190:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip191
+	JEQ         skip263
 	VFMADD213PS Z2, Z1, Z17
 
-skip191:
+skip263:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip264
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip192
+	JEQ    skip265
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip192:
+skip265:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip193
+	JEQ    skip266
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip193:
+skip266:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip267
+	MOVQ        424(DX), R13
+	VMOVUPS     (AX)(R13*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole268
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R13*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled269
+
+whole268:
+	VMULPS Z18, Z17, Z17
+
+scaled269:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R13*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip267:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip194
+	JEQ         skip270
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip195
+	JEQ         skip271
 	VFMADD213PS Z8, Z7, Z18
 
-skip195:
+skip271:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip196
+	JEQ    skip272
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip196:
-skip194:
+skip272:
+skip270:
+skip264:
 	CMPQ        408(DX), $0x00
-	JEQ         whole197
+	JEQ         whole273
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled198
+	JMP         scaled274
 
-whole197:
+whole273:
 	VMULPS Z11, Z17, Z17
 
-scaled198:
+scaled274:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -20258,13 +22960,13 @@ scaled198:
 	ADDQ      80(DX), R10
 	ADDQ      $0x08, R9
 
-rows182:
+rows250:
 	MOVQ        264(DX), AX
 	ADDQ        R8, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
 	CMPQ        R9, 320(DX)
-	JEQ         rows199
+	JEQ         rows275
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -20273,54 +22975,93 @@ rows182:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip200
+	JEQ         skip276
 	VFMADD213PS Z2, Z1, Z17
 
-skip200:
+skip276:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip277
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip201
+	JEQ    skip278
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip201:
+skip278:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip202
+	JEQ    skip279
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip202:
+skip279:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip280
+	MOVQ        424(DX), R13
+	VMOVUPS     (AX)(R13*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole281
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R13*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled282
+
+whole281:
+	VMULPS Z18, Z17, Z17
+
+scaled282:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R13*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip280:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip203
+	JEQ         skip283
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip204
+	JEQ         skip284
 	VFMADD213PS Z8, Z7, Z18
 
-skip204:
+skip284:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip205
+	JEQ    skip285
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip205:
-skip203:
+skip285:
+skip283:
+skip277:
 	CMPQ        408(DX), $0x00
-	JEQ         whole206
+	JEQ         whole286
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled207
+	JMP         scaled287
 
-whole206:
+whole286:
 	VMULPS Z11, Z17, Z17
 
-scaled207:
+scaled287:
 	VADDPS      Z12, Z17, Z17
 	VMAXPS      Z14, Z17, Z17
 	VMINPS      Z15, Z17, Z17
@@ -20330,7 +23071,7 @@ scaled207:
 	ADDQ        80(DX), R10
 	ADDQ        $0x08, R9
 	CMPQ        R9, 320(DX)
-	JEQ         rows199
+	JEQ         rows275
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -20339,54 +23080,93 @@ scaled207:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip208
+	JEQ         skip288
 	VFMADD213PS Z2, Z1, Z17
 
-skip208:
+skip288:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip289
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip209
+	JEQ    skip290
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip209:
+skip290:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip210
+	JEQ    skip291
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip210:
+skip291:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip292
+	MOVQ        424(DX), R13
+	VMOVUPS     (AX)(R13*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole293
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R13*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled294
+
+whole293:
+	VMULPS Z18, Z17, Z17
+
+scaled294:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R13*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R13*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip292:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip211
+	JEQ         skip295
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip212
+	JEQ         skip296
 	VFMADD213PS Z8, Z7, Z18
 
-skip212:
+skip296:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip213
+	JEQ    skip297
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip213:
-skip211:
+skip297:
+skip295:
+skip289:
 	CMPQ        408(DX), $0x00
-	JEQ         whole214
+	JEQ         whole298
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled215
+	JMP         scaled299
 
-whole214:
+whole298:
 	VMULPS Z11, Z17, Z17
 
-scaled215:
+scaled299:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -20396,13 +23176,13 @@ scaled215:
 	ADDQ      80(DX), R10
 	ADDQ      $0x08, R9
 
-rows199:
+rows275:
 	MOVQ        272(DX), AX
 	ADDQ        R8, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	CMPQ        R9, 320(DX)
-	JEQ         rows216
+	JEQ         rows300
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -20411,54 +23191,93 @@ rows199:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip217
+	JEQ         skip301
 	VFMADD213PS Z2, Z1, Z17
 
-skip217:
+skip301:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip302
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip218
+	JEQ    skip303
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip218:
+skip303:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip219
+	JEQ    skip304
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip219:
+skip304:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip305
+	MOVQ        424(DX), R8
+	VMOVUPS     (AX)(R8*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole306
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R8*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled307
+
+whole306:
+	VMULPS Z18, Z17, Z17
+
+scaled307:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R8*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip305:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip220
+	JEQ         skip308
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip221
+	JEQ         skip309
 	VFMADD213PS Z8, Z7, Z18
 
-skip221:
+skip309:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip222
+	JEQ    skip310
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip222:
-skip220:
+skip310:
+skip308:
+skip302:
 	CMPQ        408(DX), $0x00
-	JEQ         whole223
+	JEQ         whole311
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled224
+	JMP         scaled312
 
-whole223:
+whole311:
 	VMULPS Z11, Z17, Z17
 
-scaled224:
+scaled312:
 	VADDPS      Z12, Z17, Z17
 	VMAXPS      Z14, Z17, Z17
 	VMINPS      Z15, Z17, Z17
@@ -20468,7 +23287,7 @@ scaled224:
 	ADDQ        80(DX), R10
 	ADDQ        $0x08, R9
 	CMPQ        R9, 320(DX)
-	JEQ         rows216
+	JEQ         rows300
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -20477,54 +23296,93 @@ scaled224:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip225
+	JEQ         skip313
 	VFMADD213PS Z2, Z1, Z17
 
-skip225:
+skip313:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip314
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip226
+	JEQ    skip315
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip226:
+skip315:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip227
+	JEQ    skip316
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip227:
+skip316:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip317
+	MOVQ        424(DX), R8
+	VMOVUPS     (AX)(R8*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole318
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(R8*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled319
+
+whole318:
+	VMULPS Z18, Z17, Z17
+
+scaled319:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(R8*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(R8*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip317:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip228
+	JEQ         skip320
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip229
+	JEQ         skip321
 	VFMADD213PS Z8, Z7, Z18
 
-skip229:
+skip321:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip230
+	JEQ    skip322
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip230:
-skip228:
+skip322:
+skip320:
+skip314:
 	CMPQ        408(DX), $0x00
-	JEQ         whole231
+	JEQ         whole323
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled232
+	JMP         scaled324
 
-whole231:
+whole323:
 	VMULPS Z11, Z17, Z17
 
-scaled232:
+scaled324:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -20534,14 +23392,14 @@ scaled232:
 	ADDQ      80(DX), R10
 	ADDQ      $0x08, R9
 
-rows216:
+rows300:
 	ADDQ $0x04, DI
 	CMPQ DI, 16(DX)
-	JNE  step164
+	JNE  step224
 
-drain233:
+drain325:
 	CMPQ        R9, 320(DX)
-	JEQ         drained234
+	JEQ         drained326
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -20550,54 +23408,93 @@ drain233:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip235
+	JEQ         skip327
 	VFMADD213PS Z2, Z1, Z17
 
-skip235:
+skip327:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip328
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip236
+	JEQ    skip329
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip236:
+skip329:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip237
+	JEQ    skip330
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip237:
+skip330:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip331
+	MOVQ        424(DX), DI
+	VMOVUPS     (AX)(DI*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole332
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(DI*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled333
+
+whole332:
+	VMULPS Z18, Z17, Z17
+
+scaled333:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(DI*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(DI*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(DI*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip331:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip238
+	JEQ         skip334
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip239
+	JEQ         skip335
 	VFMADD213PS Z8, Z7, Z18
 
-skip239:
+skip335:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip240
+	JEQ    skip336
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip240:
-skip238:
+skip336:
+skip334:
+skip328:
 	CMPQ        408(DX), $0x00
-	JEQ         whole241
+	JEQ         whole337
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled242
+	JMP         scaled338
 
-whole241:
+whole337:
 	VMULPS Z11, Z17, Z17
 
-scaled242:
+scaled338:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -20606,9 +23503,9 @@ scaled242:
 	VPMOVDB   Z17, (R10)
 	ADDQ      80(DX), R10
 	ADDQ      $0x08, R9
-	JMP       drain233
+	JMP       drain325
 
-drained234:
+drained326:
 	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
 	MOVQ    312(DX), AX
@@ -20634,67 +23531,68 @@ drained234:
 	MOVQ    R8, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R10
+	MOVQ    R8, 424(DX)
 	MOVQ    112(DX), AX
 	TESTQ   AX, AX
-	JEQ     there243
+	JEQ     there339
 	VMOVUPS (AX)(R8*1), Z1
 
-there243:
+there339:
 	MOVQ    120(DX), AX
 	TESTQ   AX, AX
-	JEQ     there244
+	JEQ     there340
 	VMOVUPS (AX)(R8*1), Z2
 
-there244:
+there340:
 	MOVQ    128(DX), AX
 	TESTQ   AX, AX
-	JEQ     there245
+	JEQ     there341
 	VMOVUPS (AX)(R8*1), Z3
 
-there245:
+there341:
 	MOVQ    160(DX), AX
 	TESTQ   AX, AX
-	JEQ     there246
+	JEQ     there342
 	VMOVUPS (AX)(R8*1), Z7
 
-there246:
+there342:
 	MOVQ    168(DX), AX
 	TESTQ   AX, AX
-	JEQ     there247
+	JEQ     there343
 	VMOVUPS (AX)(R8*1), Z8
 
-there247:
+there343:
 	MOVQ    192(DX), AX
 	TESTQ   AX, AX
-	JEQ     there248
+	JEQ     there344
 	VMOVUPS (AX)(R8*1), Z11
 
-there248:
+there344:
 	MOVQ    408(DX), AX
 	TESTQ   AX, AX
-	JEQ     there249
+	JEQ     there345
 	VMOVUPS (AX)(R8*1), Z13
 
-there249:
+there345:
 	MOVQ    200(DX), AX
 	TESTQ   AX, AX
-	JEQ     there250
+	JEQ     there346
 	VMOVUPS (AX)(R8*1), Z12
 
-there250:
+there346:
 	ADDQ $0x40, R8
 	MOVQ R8, 304(DX)
 	CMPQ R8, 240(DX)
-	JNE  panel163
+	JNE  panel223
 
 next:
 	ADDQ $0x20, 40(DX)
 	DECQ 48(DX)
 	JNE  block
 
-drain251:
+drain347:
 	CMPQ        R9, 320(DX)
-	JEQ         drained252
+	JEQ         drained348
 	MOVL        (R9), AX
 	VMOVDQU32   (R11)(AX*1), Z17
 	MOVL        4(R9), AX
@@ -20703,54 +23601,93 @@ drain251:
 	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip253
+	JEQ         skip349
 	VFMADD213PS Z2, Z1, Z17
 
-skip253:
+skip349:
+	MOVQ   488(DX), AX
+	TESTQ  AX, AX
+	JEQ    skip350
 	MOVQ   128(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip254
+	JEQ    skip351
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
-skip254:
+skip351:
 	MOVQ   136(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip255
+	JEQ    skip352
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
-skip255:
+skip352:
+	MOVQ        432(DX), AX
+	TESTQ       AX, AX
+	JEQ         skip353
+	MOVQ        424(DX), CX
+	VMOVUPS     (AX)(CX*1), Z18
+	CMPQ        440(DX), $0x00
+	JEQ         whole354
+	MOVQ        440(DX), AX
+	VMOVUPS     (AX)(CX*1), Z19
+	VMULPS      Z19, Z17, Z19
+	VFMADD213PS Z19, Z18, Z17
+	JMP         scaled355
+
+whole354:
+	VMULPS Z18, Z17, Z17
+
+scaled355:
+	MOVQ         448(DX), AX
+	VMOVUPS      (AX)(CX*1), Z18
+	VADDPS       Z18, Z17, Z17
+	VBROADCASTSS 472(DX), Z18
+	VMAXPS       Z18, Z17, Z17
+	VBROADCASTSS 476(DX), Z18
+	VMINPS       Z18, Z17, Z17
+	VCVTPS2DQ    Z17, Z17
+	VCVTDQ2PS    Z17, Z17
+	VBROADCASTSS 480(DX), Z18
+	VADDPS       Z18, Z17, Z17
+	MOVQ         456(DX), AX
+	VMOVUPS      (AX)(CX*1), Z18
+	MOVQ         464(DX), AX
+	VMOVUPS      (AX)(CX*1), Z19
+	VFMADD213PS  Z19, Z18, Z17
+
+skip353:
 	MOVQ        152(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip256
+	JEQ         skip356
 	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(DX), AX
 	TESTQ       AX, AX
-	JEQ         skip257
+	JEQ         skip357
 	VFMADD213PS Z8, Z7, Z18
 
-skip257:
+skip357:
 	VADDPS Z18, Z17, Z17
 	MOVQ   176(DX), AX
 	TESTQ  AX, AX
-	JEQ    skip258
+	JEQ    skip358
 	VMAXPS Z17, Z9, Z17
 	VMINPS Z17, Z10, Z17
 
-skip258:
-skip256:
+skip358:
+skip356:
+skip350:
 	CMPQ        408(DX), $0x00
-	JEQ         whole259
+	JEQ         whole359
 	VMULPS      Z13, Z17, Z18
 	VFMADD213PS Z18, Z11, Z17
-	JMP         scaled260
+	JMP         scaled360
 
-whole259:
+whole359:
 	VMULPS Z11, Z17, Z17
 
-scaled260:
+scaled360:
 	VADDPS    Z12, Z17, Z17
 	VMAXPS    Z14, Z17, Z17
 	VMINPS    Z15, Z17, Z17
@@ -20759,9 +23696,9 @@ scaled260:
 	VPMOVDB   Z17, (R10)
 	ADDQ      80(DX), R10
 	ADDQ      $0x08, R9
-	JMP       drain251
+	JMP       drain347
 
-drained252:
+drained348:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0 // TILERELEASE
 	VZEROUPPER
 	RET

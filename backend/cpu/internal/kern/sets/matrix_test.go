@@ -356,6 +356,19 @@ func (c *matrixCase) testFloats(t *testing.T, s *kern.Set, f *kern.MatrixFilter,
 		l.Rest = awkwards(rng, width)
 	}
 	s.Scale(want, width, sums, width, width, pixels, end)
+	var fake *kern.FakeQuantize
+	if rng.IntN(2) == 0 {
+		by := &kern.Levels{Scale: awkwards(rng, width), Shift: awkwards(rng, width), Least: -float32(rng.IntN(100)), Most: float32(rng.IntN(100))}
+		by.Offset = int32(-by.Least) + rng.Int32N(50)
+		if rng.IntN(2) == 0 {
+			by.Rest = awkwards(rng, width)
+		}
+		fake = &kern.FakeQuantize{Levels: by, Low: -float32(rng.IntN(200)), Scale: awkwards(rng, width), Shift: awkwards(rng, width)}
+		for i, v := range want {
+			want[i] = fake.Low + float32(by.Number(v, i%width))
+		}
+		s.ScaleFloat(want, width, want, width, width, pixels, kern.End{Scale: fake.Scale, Shift: fake.Shift})
+	}
 	added, then = nil, kern.End{}
 	if rng.IntN(3) > 0 {
 		bytes, values := fenced(t, len(want)), make([]float32, len(want))
@@ -376,7 +389,7 @@ func (c *matrixCase) testFloats(t *testing.T, s *kern.Set, f *kern.MatrixFilter,
 	numbers := fenced(t, len(want))
 	j, part = c.job(unsafe.Pointer(&numbers[0]), width)
 	j.Shift = doubled
-	f.Levels(j, part, &end, l, &then, added)
+	f.Levels(j, part, &end, fake, l, &then, added)
 	c.each(func(p, k, o int, _, _ int32) {
 		requireEqual(t, uint8(l.Number(want[p*width+k], k)), numbers[p*width+k], "%s: pixel %d, output %d: level of %g", what, p, o, want[p*width+k])
 	})

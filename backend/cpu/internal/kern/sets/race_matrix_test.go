@@ -37,24 +37,24 @@ var racyMatrixCalls = []racyCall{
 		return func() { s.Matrix.LinesOfRuns(dst, src, at) },
 			slices.Concat(probes(written, "dst", dst), probes(read, "src", src), probes(read, "runs", at.Runs))
 	}},
-	racyMatrix("Bits", 4, func(f *kern.MatrixFilter, j *kern.MatrixJob, p *kern.MatrixPart, _ *kern.End, _ *kern.Levels, _ unsafe.Pointer) {
+	racyMatrix("Bits", 4, func(f *kern.MatrixFilter, j *kern.MatrixJob, p *kern.MatrixPart, _ *kern.End, _ *kern.FakeQuantize, _ unsafe.Pointer) {
 		f.Bits(j, p)
 	}),
-	racyMatrix("Sums32", 128, func(f *kern.MatrixFilter, j *kern.MatrixJob, p *kern.MatrixPart, _ *kern.End, _ *kern.Levels, _ unsafe.Pointer) {
+	racyMatrix("Sums32", 128, func(f *kern.MatrixFilter, j *kern.MatrixJob, p *kern.MatrixPart, _ *kern.End, _ *kern.FakeQuantize, _ unsafe.Pointer) {
 		f.Sums32(j, p)
 	}),
-	racyMatrix("Floats", 128, func(f *kern.MatrixFilter, j *kern.MatrixJob, p *kern.MatrixPart, end *kern.End, _ *kern.Levels, added unsafe.Pointer) {
+	racyMatrix("Floats", 128, func(f *kern.MatrixFilter, j *kern.MatrixJob, p *kern.MatrixPart, end *kern.End, _ *kern.FakeQuantize, added unsafe.Pointer) {
 		f.Floats(j, p, end, end, added)
 	}),
-	racyMatrix("Levels", 32, func(f *kern.MatrixFilter, j *kern.MatrixJob, p *kern.MatrixPart, end *kern.End, l *kern.Levels, added unsafe.Pointer) {
-		f.Levels(j, p, end, l, end, added)
+	racyMatrix("Levels", 32, func(f *kern.MatrixFilter, j *kern.MatrixJob, p *kern.MatrixPart, end *kern.End, fake *kern.FakeQuantize, added unsafe.Pointer) {
+		f.Levels(j, p, end, fake, fake.Levels, end, added)
 	}),
 }
 
 // racyMatrix calls kernels that write size bytes of a pixel, of two panels.
 func racyMatrix(
 	method string, size int,
-	call func(*kern.MatrixFilter, *kern.MatrixJob, *kern.MatrixPart, *kern.End, *kern.Levels, unsafe.Pointer),
+	call func(*kern.MatrixFilter, *kern.MatrixJob, *kern.MatrixPart, *kern.End, *kern.FakeQuantize, unsafe.Pointer),
 ) racyCall {
 	return racyCall{method + " of Matrix", func(s *kern.Set) (func(), []probe) {
 		if s.Matrix == nil {
@@ -67,6 +67,7 @@ func racyMatrix(
 		pixel := []kern.MatrixPixel{{}, {Sums: kern.LineBytes, Table: 4 * outputs}}
 		end := &kern.End{Scale: make([]float32, outputs), Shift: make([]float32, outputs), Activation: kern.Activation{Slope: make([]float32, outputs)}}
 		l := &kern.Levels{Scale: make([]float32, outputs), Shift: make([]float32, outputs), Rest: make([]float32, outputs)}
+		fake := &kern.FakeQuantize{Levels: l, Scale: make([]float32, outputs), Shift: make([]float32, outputs)}
 		added := make([]uint8, len(dst))
 		part := &kern.MatrixPart{
 			Taps: []uint32{0, kern.LineBytes}, Blocks: []kern.MatrixBlock{{Tiles: 1, Pixels: pixels}}, Panels: panels,
@@ -86,8 +87,9 @@ func racyMatrix(
 		case "Floats":
 			all = append(all, probes(read, "added", added[:size])...)
 		case "Levels":
-			all = slices.Concat(all, probes(read, "scale of levels", l.Scale), probes(read, "shift of levels", l.Shift), probes(read, "rest of levels", l.Rest))
+			all = slices.Concat(all, probes(read, "scale of levels", l.Scale), probes(read, "shift of levels", l.Shift), probes(read, "rest of levels", l.Rest),
+				probes(read, "scale of values", fake.Scale), probes(read, "shift of values", fake.Shift))
 		}
-		return func() { call(f, j, part, end, l, unsafe.Pointer(&added[0])) }, all
+		return func() { call(f, j, part, end, fake, unsafe.Pointer(&added[0])) }, all
 	}}
 }

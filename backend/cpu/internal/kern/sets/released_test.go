@@ -30,7 +30,7 @@ func TestReleased(t *testing.T) {
 				for i := range ones {
 					ones[i] = 1
 				}
-				f.Levels(j, part, &kern.End{}, &kern.Levels{Scale: ones, Shift: make([]float32, width), Most: 1}, &kern.End{}, nil)
+				f.Levels(j, part, &kern.End{}, nil, &kern.Levels{Scale: ones, Shift: make([]float32, width), Most: 1}, &kern.End{}, nil)
 			},
 		}
 		for name, kernel := range kernels {

@@ -361,6 +361,9 @@ func (c *convolution) pend() {
 			SHRQ(U8(2), at) // 16 bytes for 64 of the table
 		}
 		ADDQ(at, c.dst)
+		if c.result == levels {
+			MOVQ(panel, c.field(gen.MatrixPending))
+		}
 		type row struct {
 			offset int
 			v      reg.VecVirtual
@@ -428,16 +431,7 @@ func (c *convolution) row() {
 			c.end(x)
 		}
 		if c.result == levels {
-			whole, scaled := c.label("whole"), c.label("scaled")
-			CMPQ(c.field(gen.MatrixRest), U8(0))
-			JEQ(LabelRef(whole))
-			small := ZMM()
-			VMULPS(c.rest, x, small)
-			VFMADD213PS(small, c.level, x)
-			JMP(LabelRef(scaled))
-			Label(whole)
-			VMULPS(c.level, x, x)
-			Label(scaled)
+			c.number(x, gen.MatrixRest, c.level, func() reg.VecVirtual { return c.rest })
 			VADDPS(c.levelMove, x, x)
 			VMAXPS(c.least, x, x) // x where it is greater
 			VMINPS(c.most, x, x)  // x where it is less
@@ -468,6 +462,15 @@ func (c *convolution) end(x reg.VecVirtual) {
 		return
 	}
 	unless(gen.MatrixScale, func(reg.GPVirtual) { VFMADD213PS(c.move, c.scale, x) })
+	if c.result == levels { // most have nothing else
+		unless(gen.MatrixMore, func(reg.GPVirtual) { c.more(x, unless) })
+		return
+	}
+	c.more(x, unless)
+}
+
+// more is what end does behind the scale.
+func (c *convolution) more(x reg.VecVirtual, unless func(offset int, do func(at reg.GPVirtual))) {
 	unless(gen.MatrixSlope, func(reg.GPVirtual) {
 		less := K()
 		VCMPPS(U8(17), c.zero, x, less)
@@ -477,6 +480,9 @@ func (c *convolution) end(x reg.VecVirtual) {
 		VMAXPS(x, c.low, x)  // low where it is greater
 		VMINPS(x, c.high, x) // high where it is less
 	})
+	if c.result == levels {
+		unless(gen.MatrixFakeLevel, func(level reg.GPVirtual) { c.fakeQuantize(x, level) })
+	}
 	unless(gen.MatrixAdded, func(added reg.GPVirtual) {
 		there := Mem{Base: c.dst, Index: added, Scale: 1, Disp: -1}
 		scaled := func(x reg.VecVirtual) {
@@ -497,4 +503,42 @@ func (c *convolution) end(x reg.VecVirtual) {
 			VMINPS(x, c.high2, x) // high2 where it is less
 		})
 	})
+}
+
+// number multiplies x by the scale of levels, and by its rest, if field has any.
+func (c *convolution) number(x reg.VecVirtual, field int, scale reg.VecVirtual, rest func() reg.VecVirtual) {
+	whole, scaled := c.label("whole"), c.label("scaled")
+	CMPQ(c.field(field), U8(0))
+	JEQ(LabelRef(whole))
+	small := ZMM()
+	VMULPS(rest(), x, small)
+	VFMADD213PS(small, scale, x)
+	JMP(LabelRef(scaled))
+	Label(whole)
+	VMULPS(scale, x, x)
+	Label(scaled)
+}
+
+// fakeQuantize makes x the values of its levels, whose scales are at level.
+func (c *convolution) fakeQuantize(x reg.VecVirtual, level reg.GPVirtual) {
+	panel, at, v := GP64(), GP64(), ZMM()
+	MOVQ(c.field(gen.MatrixPending), panel)
+	row := func(field int, v reg.VecVirtual) reg.VecVirtual {
+		MOVQ(c.field(field), at)
+		VMOVUPS(Mem{Base: at, Index: panel, Scale: 1}, v)
+		return v
+	}
+	VMOVUPS(Mem{Base: level, Index: panel, Scale: 1}, v)
+	c.number(x, gen.MatrixFakeRest, v, func() reg.VecVirtual { return row(gen.MatrixFakeRest, ZMM()) })
+	VADDPS(row(gen.MatrixFakeMove, v), x, x)
+	VBROADCASTSS(c.field(gen.MatrixFakeLeast), v)
+	VMAXPS(v, x, x) // x where it is greater
+	VBROADCASTSS(c.field(gen.MatrixFakeMost), v)
+	VMINPS(v, x, x) // x where it is less
+	VCVTPS2DQ(x, x)
+	VCVTDQ2PS(x, x)
+	VBROADCASTSS(c.field(gen.MatrixFakeLow), v)
+	VADDPS(v, x, x)
+	row(gen.MatrixFakeScale, v)
+	VFMADD213PS(row(gen.MatrixFakeShift, ZMM()), v, x)
 }

@@ -193,6 +193,16 @@ const (
 	MatrixValues      = 400 // of weights of 4 bits
 	MatrixRest        = 408 // of the scales of levels
 	MatrixLine        = 416 // bytes from a line of pixels to the next
+	MatrixPending     = 424 // panel of the sums that are to be ended, as MatrixPanel
+	MatrixFakeLevel   = 432 // scale of the levels of a FakeQuantize
+	MatrixFakeRest    = 440
+	MatrixFakeMove    = 448
+	MatrixFakeScale   = 456 // of its values
+	MatrixFakeShift   = 464
+	MatrixFakeLeast   = 472
+	MatrixFakeMost    = 476
+	MatrixFakeLow     = 480
+	MatrixMore        = 488 // 0 if nothing happens to float32 outputs but the scale and the shift
 
 	MatrixBlockTiles = 16 // their number, behind their places
 	MatrixBlockFirst = 20 // pixel
