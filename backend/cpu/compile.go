@@ -93,8 +93,9 @@ type program struct {
 type lead struct {
 	step     tiles.Step
 	need     tiles.Size
-	end      *end // nil if with its outputs
-	overlaid bool // what the kernels add may lie where the sum does
+	end      *end   // nil if with its outputs
+	overlaid bool   // what the kernels add may lie where the sum does
+	refused  string // why the kernels do not do what the next step does, if another could
 }
 
 // compile compiles the groups. If join is set, two become one if that needs no tensor between them.
@@ -118,6 +119,11 @@ func (c *compiler) compile(groups []group, placed placement, join bool) (*progra
 			groups = groups[taken:]
 		}
 		s.steps = len(to.steps)
+	}
+	for i, l := range to.leads {
+		if l.refused != "" && i+1 < len(to.choices) {
+			to.choices[i+1].Why += "; not in that of " + c.graph.Steps[i].Name + ": " + l.refused
+		}
 	}
 	return to, nil
 }
@@ -257,6 +263,10 @@ func (c *compiler) step(to *program, i int, ends []end) (*lead, error) {
 	to.memory = num.Sum(to.memory, context.Tables)
 	if k := context.Took; k >= 0 {
 		l.end, l.overlaid, to.memory = offered[k], context.Overlaid, num.Sum(to.memory, tables[k])
+	} else if len(context.Refused) > 0 {
+		l.refused = context.Refused[0]
+	} else if len(ends) > 0 {
+		l.refused = "its levels do not rise evenly"
 	}
 	to.choices[i] = context.Choice
 	return l, c.grow(to, i, l.need)

@@ -8,23 +8,40 @@ import (
 
 // ender is a convolution whose kernels can do more with outputs before they write them.
 type ender interface {
-	// take makes them do what e says, at most once. It reports whether they can, and whether the float32
-	// values that they add may lie where the outputs do.
-	take(e schedule.End) (can, overlaid bool)
+	// take makes them do what e says, at most once. It returns why they cannot, empty if they can, and
+	// whether the float32 values that they add may lie where the outputs do.
+	take(e schedule.End) (why string, overlaid bool)
 }
+
+// Why kernels do not end in a way that others do.
+const (
+	throughMemory  = "its sums go through memory"
+	noSlopes       = "its kernels have no slopes for sums"
+	noBytes        = "its kernels add no bytes"
+	noScaledSums   = "its kernels neither scale before they add nor clip the sum"
+	noLevels       = "its kernels make no levels"
+	comparedLevels = "its levels are compared or cut, not rounded"
+)
 
 // takeEnd makes kernels do the first of the ends that they can.
 func takeEnd(c *schedule.Context, step tiles.Step) {
 	conv, ok := step.(ender)
-	if !ok {
-		return
-	}
 	for i := range c.Ends {
-		if can, overlaid := conv.take(c.Ends[i]); can {
+		why, overlaid := throughMemory, false
+		if ok {
+			why, overlaid = conv.take(c.Ends[i])
+		}
+		if why == "" {
 			c.Took, c.Overlaid = i, overlaid
 			return
 		}
+		c.Refused = append(c.Refused, why)
 	}
+}
+
+// compared reports whether levels need more than a product, a sum and rounding.
+func compared(e schedule.End) bool {
+	return e.Levels != nil && !e.Levels.Usual() || e.Fake != nil && !e.Fake.Levels.Usual()
 }
 
 // dropClip leaves out the activation of outputs that become levels, nil for none, if these are the same

@@ -24,15 +24,20 @@ func (c *matrixConv) Lead(_, _ int, next tiles.Next) bool {
 func (c *matrixConv) throughSums() bool { return c.inMemory || c.partial }
 
 // take is that of an ender.
-func (c *matrixConv) take(e schedule.End) (can, overlaid bool) {
-	if c.thresholds != nil || c.throughSums() || e.Then.Slope != nil || e.Levels != nil && !e.Levels.Usual() || e.Fake != nil && !e.Fake.Levels.Usual() {
-		return false, false
+func (c *matrixConv) take(e schedule.End) (why string, overlaid bool) {
+	switch {
+	case c.thresholds != nil || c.throughSums():
+		return throughMemory, false
+	case e.Then.Slope != nil:
+		return noSlopes, false
+	case compared(e):
+		return comparedLevels, false
 	}
 	c.added, c.bytes, c.then, c.fake, c.levels, c.levelsOut = e.Floats, e.Bytes, e.Then, e.Fake, e.Levels, e.Out
 	if e.Bytes == nil {
 		c.dropClip(e.Levels)
 	}
-	return true, true
+	return "", true
 }
 
 func (c *matrixConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }

@@ -128,14 +128,17 @@ func (c *rareZeros) Lead(pixels, values int, next tiles.Next) bool {
 
 // take is that of an ender. Rows of both planes are written before a tensor is added to them, which must lie
 // elsewhere.
-func (c *rareZeros) take(e schedule.End) (can, overlaid bool) {
-	if !c.upper.ends() || c.upper.blockTiles > 1 || e.Levels != nil {
-		return false, false
+func (c *rareZeros) take(e schedule.End) (why string, overlaid bool) {
+	switch {
+	case !c.upper.ends() || c.upper.blockTiles > 1:
+		return throughMemory, false
+	case e.Levels != nil:
+		return noLevels, false
 	}
-	if can, _ = c.upper.take(e); can {
+	if why, _ = c.upper.take(e); why == "" {
 		c.added = e.Floats
 	}
-	return can, false
+	return why, false
 }
 
 func (c *rareZeros) Tiles(n int) int { return c.upper.Tiles(n) }

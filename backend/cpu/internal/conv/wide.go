@@ -296,16 +296,24 @@ func (c *wideConv) Lead(_, _ int, next tiles.Next) bool {
 func (c *wideConv) ends() bool { return c.floatBlocks > 0 && c.filter.EndsFloats() }
 
 // take is that of an ender.
-func (c *wideConv) take(e schedule.End) (can, overlaid bool) {
+func (c *wideConv) take(e schedule.End) (why string, overlaid bool) {
 	switch {
-	case c.thresholds != nil || e.Bytes != nil || e.Then.Slope != nil,
-		e.Levels != nil && (!c.ends() || !e.Levels.Usual() || !c.filter.EndsLevels()),
-		c.ends() && !e.Then.None(), !c.ends() && c.set.ScaleAdd == nil:
-		return false, false
+	case e.Bytes != nil:
+		return noBytes, false
+	case e.Then.Slope != nil:
+		return noSlopes, false
+	case e.Levels != nil && (!c.ends() || !c.filter.EndsLevels()):
+		return noLevels, false
+	case compared(e):
+		return comparedLevels, false
+	case c.ends() && !e.Then.None():
+		return noScaledSums, false
+	case c.thresholds != nil || !c.ends() && c.set.ScaleAdd == nil:
+		return throughMemory, false
 	}
 	c.added, c.then, c.levels, c.levelsOut = e.Floats, e.Then, e.Levels, e.Out
 	c.dropClip(e.Levels)
-	return true, true
+	return "", true
 }
 
 func (c *wideConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }

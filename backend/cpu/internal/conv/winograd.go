@@ -129,14 +129,20 @@ func (c *winogradConv) Lead(_, _ int, next tiles.Next) bool {
 }
 
 // take is that of an ender.
-func (c *winogradConv) take(e schedule.End) (can, overlaid bool) {
+func (c *winogradConv) take(e schedule.End) (why string, overlaid bool) {
 	switch {
-	case e.Bytes != nil || !e.Then.None(), e.Levels == nil && c.cut(), e.Levels != nil && !e.Levels.Usual():
-		return false, false
+	case e.Bytes != nil:
+		return noBytes, false
+	case !e.Then.None():
+		return noScaledSums, false
+	case e.Levels == nil && c.cut():
+		return throughMemory, false
+	case compared(e):
+		return comparedLevels, false
 	}
 	c.added, c.levels, c.levelsOut = e.Floats, e.Levels, e.Out
 	c.dropClip(e.Levels)
-	return true, true
+	return "", true
 }
 
 func (c *winogradConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }

@@ -65,6 +65,7 @@ type Context struct {
 	RareZeros         bool          // it is −1, +1 and, for one float32 of each channel alone, 0
 	Ends              []End         // what kernels of a convolution may do besides: the first that they can
 	Took              int           // which of them they do; −1 for none
+	Refused           []string      // why they cannot do those before
 	Overlaid          bool          // what they add may lie where the outputs do
 	Choice            driver.Choice // what was picked
 }
