@@ -2,7 +2,12 @@ module github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen
 
 go 1.26.0
 
-require github.com/mmcloughlin/avo v0.6.0
+replace github.com/bitcnn/bitcnn => ../../../../..
+
+require (
+	github.com/bitcnn/bitcnn v0.0.0
+	github.com/mmcloughlin/avo v0.6.0
+)
 
 require (
 	golang.org/x/mod v0.42.0 // indirect
