@@ -169,7 +169,7 @@ func (c *compiler) group(to *program, groups []group) (taken int, err error) {
 // ended notes what kernels of convolution i do besides.
 func (c *compiler) ended(to *program, i int, l *lead) {
 	for k := i + 1; k <= l.end.last; k++ {
-		to.choices[k] = driver.Choice{Kernel: "in that of " + c.graph.Steps[i].Name, Why: "its values are in registers"}
+		to.choices[k] = driver.Choice{Kernel: "in that of " + c.graph.Steps[i].Name, Why: "its values are in registers", With: c.graph.Steps[i].Name}
 	}
 	for _, t := range l.end.unwritten {
 		to.unwritten[t], to.saves = true, true
@@ -203,7 +203,8 @@ func (c *compiler) followers(to *program, leader tiles.Step, led, follow, last i
 	if ok && len(followers) > 0 && l.Lead(shape.Pixels(), shape.C, next(followers)) {
 		for i := range followers {
 			choice := &to.choices[follow+i]
-			choice.Tile, choice.Why = "those of "+c.graph.Steps[led].Name, "pixels that are in the cache"
+			choice.With = c.graph.Steps[led].Name
+			choice.Tile, choice.Why = "those of "+choice.With, "pixels that are in the cache"
 		}
 		steps = steps[len(followers):]
 	}

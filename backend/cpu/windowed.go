@@ -139,7 +139,7 @@ func (p *windowed) Run(tile int, s *tiles.Scratch) {
 
 // choose says what was picked: of the convolution, and of the step that reads its rows.
 func (p *windowed) choose(first, second *driver.Choice, name string) {
-	first.Tile = "those of " + name
+	first.Tile, first.With = "those of "+name, name
 	second.Tile = fmt.Sprintf("%s, %s, %s at a time",
 		schedule.Count(p.tileRows, "row"), schedule.Count(p.perImage(), "tile"), schedule.Count(p.chunk, "row"))
 	second.Why = "rows that are in the cache"

@@ -49,4 +49,6 @@ type Choice struct {
 	Kernel string // "wide bits, joined rows"
 	Tile   string // "24 rows × 64 channels, 4 tiles"; empty where there are none
 	Why    string
+	// With is the step whose kernel, or whose tiles, compute this one too; empty if none does.
+	With string
 }

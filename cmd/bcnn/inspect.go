@@ -29,6 +29,7 @@ type inspection struct {
 	Arrays arraysInfo      `json:"arrays"`
 	Report *summary.Report `json:"report"`
 	Plan   *planInfo       `json:"plan,omitempty"`
+	Passes []passInfo      `json:"passes,omitempty"`
 }
 
 type arraysInfo struct {
@@ -76,10 +77,11 @@ type planStep struct {
 	Kernel string `json:"kernel,omitempty"`
 	Tile   string `json:"tile,omitempty"`
 	Why    string `json:"why,omitempty"`
+	With   string `json:"with,omitempty"` // the step whose kernel or tiles compute it
 }
 
 func newInspect(env *environment) *cobra.Command {
-	var asJSON, withPlan bool
+	var asJSON, withPlan, withPasses bool
 	var device, page string
 	opts := backend.Options{MaxBatch: 1}
 	cmd := &cobra.Command{
@@ -95,39 +97,51 @@ and output included, where tensors that are not needed at the same time share
 memory. Then it compiles the plan on a device and shows which kernel and tile the
 device picked for each step, and why.
 
+--passes adds what happens to a model on its way to the kernels of a device: the rules that found what
+is binary, the steps that its layers become, and those that the device computes with others. 'bcnn convert
+--explain' names the layers, --plan the steps.
+
 With --json, one object: name, input, labels, boxes (of a detector), layers, arrays, report (as that of
-convert), and with --plan
-plan (tensor_bytes, device, detail, steps with kernel, tile and why).
+convert), with --plan
+plan (tensor_bytes, device, detail, steps with kernel, tile, why and with), and with --passes passes.
 
 --html FILE writes a page with a drawing of the steps, which are run on the device
 for it: what each reads and gives, what it multiplies, its share of the time.`,
 		Example: `  bcnn inspect vehiclenet
   bcnn inspect model.onnx --plan
   bcnn inspect vehiclenet --plan --isa avx2 --threads 1
+  bcnn inspect model.onnx --passes
   bcnn inspect model.bcnn --html model.html
   bcnn inspect model.bcnn --json`,
 		Args: oneArgument("a model: a name or a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"device", "isa", "threads", "batch", "kernels"} {
-				if cmd.Flags().Changed(name) && !withPlan && page == "" {
-					return usagef("--%s needs --plan or --html", name)
+				if cmd.Flags().Changed(name) && !withPlan && !withPasses && page == "" {
+					return usagef("--%s needs --plan, --passes or --html", name)
 				}
 			}
-			net, err := loadModel(cmd.Context(), args[0])
+			read, err := readFor(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			program, err := lower.Compile(cmd.Context(), net, lower.Options{})
+			program, err := lower.Compile(cmd.Context(), read.net, lower.Options{})
 			if err != nil {
 				return err
 			}
-			info, err := inspect(program, withPlan)
+			info, err := inspect(program, withPlan || withPasses)
 			if err != nil {
 				return err
 			}
-			if withPlan {
-				if err := explain(cmd.Context(), info.Plan, program.Plan, device, opts); err != nil {
+			if withPlan || withPasses {
+				choices, err := explain(cmd.Context(), info.Plan, program.Plan, device, opts)
+				if err != nil {
 					return err
+				}
+				if withPasses {
+					info.Passes = listPasses(info, append(read.findings, program.Findings...), program, choices)
+				}
+				if !withPlan {
+					info.Plan = nil
 				}
 			}
 			if page != "" {
@@ -147,32 +161,35 @@ for it: what each reads and gives, what it multiplies, its share of the time.`,
 		},
 	}
 	cmd.Flags().BoolVar(&withPlan, "plan", false, "show the fused steps as well")
+	cmd.Flags().BoolVar(&withPasses, "passes", false, "show what each pass from the file to the kernels did")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().StringVar(&device, "device", "cpu", "with --plan and --html: the device")
-	cmd.Flags().StringVar(&opts.ISA, "isa", "", "with --plan and --html: CPU instruction set (default the best)")
-	threadsFlag(cmd, &opts.Threads, "with --plan and --html: CPU threads")
-	kernelsFlag(cmd, &opts.Kernels, "with --plan and --html: GPU kernels")
+	cmd.Flags().StringVar(&device, "device", "cpu", "with --plan, --passes and --html: the device")
+	cmd.Flags().StringVar(&opts.ISA, "isa", "", "with --plan, --passes and --html: CPU instruction set (default the best)")
+	threadsFlag(cmd, &opts.Threads, "with --plan, --passes and --html: CPU threads")
+	kernelsFlag(cmd, &opts.Kernels, "with --plan, --passes and --html: GPU kernels")
 	htmlFlag(cmd, &page)
-	intVar(cmd, &opts.MaxBatch, "batch", 1, maxBatch, "with --plan and --html: images per run")
+	intVar(cmd, &opts.MaxBatch, "batch", 1, maxBatch, "with --plan, --passes and --html: images per run")
 	return cmd
 }
 
-// explain adds to the steps what a device picks for them.
-func explain(ctx context.Context, info *planInfo, plan *plan.Plan, device string, opts backend.Options) error {
+// explain adds to the steps what a device picks for them, and returns that.
+func explain(ctx context.Context, info *planInfo, plan *plan.Plan, device string, opts backend.Options) ([]backend.Choice, error) {
 	dev, err := backend.Open(device)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	exe, err := dev.Compile(ctx, plan, opts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer exe.Close()
 	info.Device, info.Detail = dev.Info().ID, detail(dev.Info(), opts)
-	for i, c := range exe.Explain() {
-		info.Steps[i].Kernel, info.Steps[i].Tile, info.Steps[i].Why = c.Kernel, c.Tile, c.Why
+	choices := exe.Explain()
+	for i, c := range choices {
+		s := &info.Steps[i]
+		s.Kernel, s.Tile, s.Why, s.With = c.Kernel, c.Tile, c.Why, c.With
 	}
-	return nil
+	return choices, nil
 }
 
 // drawnRuns are the runs that the times of a drawing come from.
@@ -190,7 +207,7 @@ func drawNetwork(ctx context.Context, program *lower.Program, device string, opt
 		return nil, err
 	}
 	info := planInfo{Steps: make([]planStep, len(plan.Steps))}
-	if err := explain(ctx, &info, plan, device, opts); err != nil {
+	if _, err := explain(ctx, &info, plan, device, opts); err != nil {
 		return nil, err
 	}
 	in := net.Inputs[0]
@@ -382,6 +399,7 @@ func printInspection(out *output, info *inspection) {
 	}
 	out.table(rows)
 	printPlan(out, info.Plan)
+	printPasses(out, info.Passes)
 	out.printf("\n")
 	printReport(out, info.Report)
 	printWarning(out, info.Report)

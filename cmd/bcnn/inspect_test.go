@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -48,7 +52,7 @@ step   kernel                            tile                 why
 grey   binarize, grey                    16 pixels, 1 tile    one thread
 count  packed words, 4 outputs in lanes  1 image × 2 outputs  weights are read once for the images of a tile; one thread
 `)
-	require.Contains(t, fail(t, 2, "inspect", "--isa", "generic", model), "--isa needs --plan or --html")
+	require.Contains(t, fail(t, 2, "inspect", "--isa", "generic", model), "--isa needs --plan, --passes or --html")
 
 	got := objects(t, succeed(t, "inspect", "--json", model), "name", "input", "labels", "layers", "arrays", "report")[0]
 	require.Equal(t, map[string]any{"height": 4.0, "width": 4.0, "channels": 1.0, "type": "uint8"}, got["input"])
@@ -68,6 +72,43 @@ count  packed words, 4 outputs in lanes  1 image × 2 outputs  weights are read 
 
 	got = objects(t, succeed(t, "inspect", "--json", "--plan", model), "name", "input", "labels", "layers", "arrays", "report", "plan")[0]
 	require.Len(t, got["plan"].(map[string]any)["steps"], 2)
+}
+
+// The passes of a file of another format have what the rules found during its import, and the steps that the
+// CPU computes with others.
+func TestInspectPasses(t *testing.T) {
+	file := filepath.Join("..", "..", "bcnn", "onnx", "testdata", "reactnet.dynamo.onnx.gz")
+	packed, err := os.ReadFile(file)
+	require.NoError(t, err)
+	unpack, err := gzip.NewReader(bytes.NewReader(packed))
+	require.NoError(t, err)
+	data, err := io.ReadAll(unpack)
+	require.NoError(t, err)
+	model := filepath.Join(t.TempDir(), "reactnet.onnx")
+	require.NoError(t, os.WriteFile(model, data, 0o600))
+	var got struct {
+		Plan   *planInfo
+		Passes []passInfo
+	}
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, "inspect", "--json", "--passes", "--threads", "1", model)), &got))
+	require.Nil(t, got.Plan)
+	require.Len(t, got.Passes, 3)
+	require.Equal(t, "simplify", got.Passes[0].Pass)
+	require.Contains(t, got.Passes[0].Did, "rule weights: 4 layers")
+	require.Equal(t, []string{"lower", "22 steps"}, []string{got.Passes[1].Pass, got.Passes[1].Leaves})
+	require.Contains(t, got.Passes[1].Did, "4 layers binary")
+	require.Equal(t, "cpu", got.Passes[2].Pass)
+	alone, with := 0, 0
+	_, err = fmt.Sscan(got.Passes[2].Leaves, &alone)
+	require.NoError(t, err)
+	for _, did := range got.Passes[2].Did {
+		n := 0
+		_, err := fmt.Sscan(did, &n)
+		require.NoError(t, err)
+		with += n
+	}
+	require.Positive(t, with)
+	require.Equal(t, 22, alone+with)
 }
 
 // A layer that is computed in float says why.
@@ -136,5 +177,11 @@ func TestInspectShowsWhatRuns(t *testing.T) {
 		require.Equal(t, c.Why, got.Plan.Steps[i].Why)
 	}
 	require.Len(t, got.Plan.Steps, len(s.Explain()))
+	require.Contains(t, succeed(t, "inspect", "--passes", "--isa", "generic", "--threads", "1", file), `
+pass      leaves    what it did
+simplify  3 layers  rule weights: 1 layer
+lower     2 steps   1 layer binary; 1 layer in the step of another
+cpu       2 steps   each step on its own
+`)
 	require.Contains(t, got.Plan.Steps[1].Kernel, "wide bits")
 }
