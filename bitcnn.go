@@ -105,6 +105,7 @@ type (
 	//	Kernel string // "wide bits, joined rows"
 	//	Tile   string // "24 rows × 64 channels, 4 tiles"; empty where there are none
 	//	Why    string
+//	With   string // the step whose kernel, or whose tiles, compute this one too; empty if none does
 	Choice = backend.Choice
 )
 
