@@ -132,6 +132,27 @@ func RunAll(ctx context.Context, p *plan.Plan, in []bcnn.Tensor, tap func(step i
 	return out, nil
 }
 
+// Step executes step i of a plan alone, and returns what it writes, packed. in are the
+// tensors that it reads, in the order of its In, of the types and shapes that the plan has
+// for them and of one number of images. The plan must have passed Plan.Check. When ctx
+// ends, its error is returned, in the middle of the step, too.
+func Step(ctx context.Context, p *plan.Plan, i int, in []bcnn.Tensor) (bcnn.Tensor, error) {
+	defer fpmode.Enter().Leave()
+	s, tensors := p.Steps[i], make([]*tensor, len(p.Tensors))
+	if len(in) != len(s.In) {
+		return bcnn.Tensor{}, fmt.Errorf("%d tensors for step %d (%s), which reads %d", len(in), i, s.Name, len(s.In))
+	}
+	for k, t := range s.In {
+		tensors[t] = unpack(in[k])
+	}
+	of := p.Tensors[s.Out]
+	out := newTensor(of.DType, in[0].N, of.Shape)
+	if err := run(budget.New(ctx, math.MaxInt64), s, out, tensors); err != nil {
+		return bcnn.Tensor{}, err
+	}
+	return out.pack(), nil
+}
+
 // unpackInputs checks the inputs of a plan and returns its tensors, of which the first are
 // these.
 func unpackInputs(plan *plan.Plan, in []bcnn.Tensor) ([]*tensor, error) {

@@ -81,6 +81,15 @@ func requireStep(t *testing.T, op plan.Op, in, want bcnn.Tensor) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, len(plan.Steps), taps)
+	reads := make([]bcnn.Tensor, len(plan.Steps[0].In))
+	for k := range reads {
+		reads[k] = in
+	}
+	alone, err := ref.Step(t.Context(), plan, 0, reads)
+	require.NoError(t, err)
+	requireSame(t, want, alone)
+	_, err = ref.Step(t.Context(), plan, 0, nil)
+	require.ErrorContains(t, err, "0 tensors for step 0 (step)")
 	if want.DType == bcnn.Float32 {
 		requireSame(t, want, got)
 	}

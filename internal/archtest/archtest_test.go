@@ -94,7 +94,7 @@ var allowed = map[string][]string{
 	"backend":             {"backend/driver", "plan", "bcnn", "bits", "internal"},
 	"gpu":                 {"backend/driver", "plan", "bcnn", "bits", "internal", "kernels"},
 	"trampoline":          {},
-	"device":              {"gpu", "trampoline", "backend", "backend/driver", "plan", "bcnn", "bits", "internal", "kernels"},
+	"device":              {"gpu", "trampoline", "backend", "backend/driver", "plan", "ref", "bcnn", "bits", "internal", "kernels"},
 	"backend/all":         {"backend", "device"},
 	"compare":             {"bcnn", "bits"},
 	"backend/parity":      {"compare", "backend", "lower", "plan", "ref", "bcnn", "bits", "reader", "internal"},
