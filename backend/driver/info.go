@@ -42,6 +42,9 @@ type Info struct {
 	// Kernels are the names of the variants of kernels. Only GPUs have a choice. A
 	// step that has no kernel of the variant that is asked for takes another one.
 	Kernels []string
+	// Refused says what the driver has refused in the last 30 days, and was done in another
+	// way, a line each.
+	Refused []string
 }
 
 // Choice is how a step is executed, in words.

@@ -27,6 +27,8 @@ type deviceLine struct {
 	// Missing are instruction sets that the processor has and that cannot be used, with the reason.
 	Missing map[string]string `json:"missing_isas,omitempty"`
 	Kernels []string          `json:"kernels,omitempty"`
+	// Refused is what the driver has refused, and was done in another way.
+	Refused []string `json:"refused,omitempty"`
 	Error   string            `json:"error,omitempty"`
 }
 
@@ -41,7 +43,8 @@ that cannot be used, has a line with the reason.
 With --json, one object per line: backend, and either device, name, kind,
 detail, memory (bytes, where known), isas (what --isa takes, the best first),
 missing_isas (those that the processor has and that cannot be used, each with the
-reason) and kernels (what --kernels takes), or error.
+reason), kernels (what --kernels takes) and refused (what the driver has refused in the
+last 30 days and was done in another way), or error.
 
 GPUs measure which kernels are the fastest for a step, and keep the choice in a file
 of the user's. --tuning shows these choices, --clear-tuning removes them: what is
@@ -74,6 +77,7 @@ measured and until, or backend, file and error for a file that cannot be read;
 					lines = append(lines, deviceLine{
 						Backend: b.Name(), Device: info.ID, Name: info.Name,
 						Kind: info.Kind.String(), Detail: info.Detail, Memory: info.Memory, ISAs: info.ISAs, Missing: info.MissingISAs, Kernels: info.Kernels,
+						Refused: info.Refused,
 					})
 				}
 				if err != nil {
@@ -106,6 +110,9 @@ measured and until, or backend, file and error for a file that cannot be read;
 				}
 				if len(l.Kernels) > 0 {
 					r += rowf("; --kernels %s", strings.Join(l.Kernels, ", "))
+				}
+				for _, what := range l.Refused {
+					r += rowf("; refused: %s", what)
 				}
 				rows = append(rows, r)
 			}

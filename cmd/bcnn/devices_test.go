@@ -58,6 +58,13 @@ func TestDevicesUnusable(t *testing.T) {
 	require.Regexp(t, `(?m)^fake +- +a second one: too old$`, text)
 }
 
+// TestDevicesRefused: what the driver of a device has refused is listed with it.
+func TestDevicesRefused(t *testing.T) {
+	useFake(t, fakeDevice{id: "fake:0", refused: []string{"queues: not today", "a buffer: too large"}})
+	require.Regexp(t, `(?m)^fake:0 .*; refused: queues: not today; refused: a buffer: too large$`, succeed(t, "devices"))
+	require.Contains(t, succeed(t, "devices", "--json"), `"refused":["queues: not today","a buffer: too large"]`)
+}
+
 func TestParity(t *testing.T) {
 	model := saveLightNet(t)
 	useFake(t, fakeDevice{id: "fake:0"})

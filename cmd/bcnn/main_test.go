@@ -128,12 +128,13 @@ func colourPNG(t *testing.T, w, h int) string {
 // fakeDevice is the CPU under another name, without a choice of threads and with
 // outputs that may be spoilt.
 type fakeDevice struct {
-	id    string
-	spoil func(out []float32)
+	id      string
+	spoil   func(out []float32)
+	refused []string
 }
 
 func (d fakeDevice) Info() driver.Info {
-	return driver.Info{ID: d.id, Name: "fake", Kind: driver.Emulated, Detail: "test", MaxBatch: 1000}
+	return driver.Info{ID: d.id, Name: "fake", Kind: driver.Emulated, Detail: "test", MaxBatch: 1000, Refused: d.refused}
 }
 
 func (d fakeDevice) Compile(ctx context.Context, plan *plan.Plan, c driver.Config) (driver.Engine, error) {

@@ -67,7 +67,12 @@ type contents struct {
 	Driver  string // all that tells one device and driver from another
 	Kernels string // their hash
 	Steps   map[string]Entry
+	// Refused says what the driver has refused, and when it last did.
+	Refused map[string]time.Time `json:",omitempty"`
 }
+
+// maxRefused bounds how many refusals are kept: a driver that refuses more says nothing new.
+const maxRefused = 64
 
 // Cache holds choices by key. It is safe for concurrent use.
 type Cache struct {
@@ -118,13 +123,17 @@ func Load(device, driver, kernels, path string) *Cache {
 	c := &Cache{path: path}
 	var err error
 	if c.contents, err = read(path); err != nil || c.Driver != driver || c.Kernels != kernels {
-		c.Steps = nil
+		c.Steps, c.Refused = nil, nil
 	}
 	c.Device, c.Driver, c.Kernels = device, driver, kernels
 	if c.Steps == nil {
 		c.Steps = make(map[string]Entry)
 	}
+	if c.Refused == nil {
+		c.Refused = make(map[string]time.Time)
+	}
 	maps.DeleteFunc(c.Steps, func(_ string, e Entry) bool { return !e.current(now) })
+	maps.DeleteFunc(c.Refused, func(_ string, at time.Time) bool { return now.Sub(at) > MaxAge })
 	if path != "" {
 		_, _ = removeFiles(filepath.Dir(path), func(f fs.FileInfo) bool { return now.Sub(f.ModTime()) > MaxAge })
 	}
@@ -172,6 +181,32 @@ func (c *Cache) Put(key string, e Entry) {
 		e.Measured = time.Now().UTC().Round(time.Second)
 	}
 	c.Steps[key] = e
+	c.write()
+}
+
+// Refuse notes what the driver has refused, in a line. It writes the file once a day at most
+// for the same.
+func (c *Cache) Refuse(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now().UTC().Round(time.Second)
+	at, known := c.Refused[what]
+	if known && now.Sub(at) < 24*time.Hour || !known && len(c.Refused) >= maxRefused {
+		return
+	}
+	c.Refused[what] = now
+	c.write()
+}
+
+// Refusals lists what the driver has refused in the last MaxAge.
+func (c *Cache) Refusals() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.Refused))
+}
+
+// write writes the file, under the lock.
+func (c *Cache) write() {
 	if c.path == "" {
 		return
 	}

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,6 +92,29 @@ func TestLasts(t *testing.T) {
 	got, ok := c.Get("fresh")
 	require.True(t, ok)
 	require.WithinDuration(t, time.Now(), got.Measured, time.Minute)
+}
+
+// TestRefusals are kept beside the choices, each once, until they are old.
+func TestRefusals(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "choices.json")
+	c := load(path)
+	require.Empty(t, c.Refusals())
+	c.Refuse("queues")
+	c.Refuse("a buffer")
+	c.Refuse("queues")
+	require.Equal(t, []string{"a buffer", "queues"}, c.Refusals())
+	c.Put("a", entry("x", 0, 0))
+	require.Equal(t, []string{"a buffer", "queues"}, load(path).Refusals())
+	c.Refused["queues"] = time.Now().Add(-MaxAge - time.Hour)
+	c.Put("b", entry("x", 0, 0))
+	require.Equal(t, []string{"a buffer"}, load(path).Refusals())
+	c.Refuse("queues") // once more
+	require.Equal(t, []string{"a buffer", "queues"}, load(path).Refusals())
+	require.Empty(t, Load("a device", "another driver", "kernels", path).Refusals())
+	for i := range 2 * maxRefused {
+		c.Refuse(fmt.Sprint("buffer of ", i))
+	}
+	require.Len(t, c.Refusals(), maxRefused)
 }
 
 func TestNoPlaceForTheFile(t *testing.T) {
