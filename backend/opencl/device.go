@@ -4,10 +4,12 @@ package opencl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jgillich/go-opencl/cl"
 
@@ -38,9 +40,14 @@ type device struct {
 	// which on it gets programs of its own.
 	specialiseFrom int64
 
+	// untimed says that the driver tells no times of commands.
+	untimed atomic.Bool
+
 	mu       sync.Mutex // guards what follows
 	context  *cl.Context
 	programs map[string]*program // by source file and options
+
+	tuningMu sync.Mutex // guards what follows
 	tuning   *tuning.Cache
 }
 
@@ -163,7 +170,11 @@ func kind(d *cl.Device, platform string) driver.Kind {
 	return driver.DiscreteGPU
 }
 
-func (d *device) Info() driver.Info { return d.info }
+func (d *device) Info() driver.Info {
+	info := d.info
+	info.Refused = d.choices().Refusals()
+	return info
+}
 
 // kernelNames are the variants of kernels. Direct ones are the only ones of some
 // steps.
@@ -174,6 +185,10 @@ func (d *device) Compile(ctx context.Context, plan *plan.Plan, c driver.Config) 
 		return nil, err
 	}
 	e, err := newExecutable(ctx, d, plan, c)
+	if c.Kernels != "" && c.Kernels != gpu.Direct && refused(err) && !errors.Is(err, errBuild) {
+		c.Kernels = gpu.Direct // which needs least
+		e, err = newExecutable(ctx, d, plan, c)
+	}
 	if err != nil {
 		return nil, err // not a nil *executable
 	}
@@ -191,15 +206,30 @@ func (d *device) open() error {
 	if err != nil {
 		return fmt.Errorf("context: %w", err)
 	}
-	d.context, d.tuning = context, d.loadTuning(tuning.Path("opencl", d.driver, kernels.CLHash()))
+	d.context = context
 	if d.floatsLack != "" {
 		return nil
 	}
-	if d.floatsLack, err = d.probe(); err != nil {
+	if d.floatsLack, err = d.probe(); refused(err) {
+		d.refuse("the probe of float32 arithmetic, which the processor does", err)
+		d.floatsLack = "its float32 arithmetic cannot be probed"
+		return nil
+	}
+	if err != nil {
 		context.Release()
 		d.context = nil
 	}
 	return err
+}
+
+// choices are what is remembered of the device.
+func (d *device) choices() *tuning.Cache {
+	d.tuningMu.Lock()
+	defer d.tuningMu.Unlock()
+	if d.tuning == nil {
+		d.tuning = d.loadTuning(tuning.Path("opencl", d.driver, kernels.CLHash()))
+	}
+	return d.tuning
 }
 
 func (d *device) loadTuning(path string) *tuning.Cache {

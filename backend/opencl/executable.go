@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/jgillich/go-opencl/cl"
@@ -64,6 +65,7 @@ func newExecutable(ctx context.Context, d *device, plan *plan.Plan, config drive
 	for _, t := range plan.Outputs {
 		e.outputs = append(e.outputs, end{tensor: t})
 	}
+	e.memory.reserve = e.reserve
 	defer func() {
 		if err != nil {
 			e.free()
@@ -123,20 +125,20 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 	if err := e.reserve(all); err != nil {
 		return err
 	}
-	flags := make([]cl.MemFlag, len(sizes))
-	for i := range flags {
-		flags[i] = cl.MemReadWrite
+	maker := make([]func(cl.MemFlag, int) (*cl.MemObject, error), len(sizes))
+	for i := range maker {
+		maker[i] = e.bag.buffer
 	}
 	if e.device.unified {
 		for _, at := range append(e.inputs, e.outputs...) {
-			flags[shares[at.tensor]] |= cl.MemAllocHostPtr
+			maker[shares[at.tensor]] = e.bag.hostBuffer
 		}
 	}
 	buffers := make([]*cl.MemObject, len(sizes))
 	for i, size := range sizes {
 		var err error
-		if buffers[i], err = e.bag.buffer(flags[i], int(size)); err != nil {
-			return err
+		if buffers[i], err = maker[i](cl.MemReadWrite, int(size)); err != nil {
+			return fmt.Errorf("tensor %s: %w", p.Tensors[slices.Index(shares, i)].Name, err)
 		}
 	}
 	e.memory.tensors = make([]*cl.MemObject, len(p.Tensors))
@@ -151,7 +153,12 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 	for _, list := range [][]end{e.inputs, e.outputs} {
 		for i := range list {
 			var err error
-			if list[i].staging, err = e.bag.pinned(queue, e.bytes(list[i].tensor, e.config.MaxBatch)); err != nil {
+			list[i].staging, err = e.bag.pinned(queue, e.bytes(list[i].tensor, e.config.MaxBatch))
+			if refused(err) {
+				e.device.refuse("pinned memory, without which the caller's is read and written", err)
+				list[i].unmapped, err = true, nil
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -163,7 +170,6 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 func (e *executable) compile(ctx context.Context) error {
 	p := e.plan
 	all := make([][]candidates.Candidate, len(p.Steps))
-	var bytes [gpu.Scratches]int
 	var unsupported plan.UnsupportedError
 	for i := range p.Steps {
 		if err := ctx.Err(); err != nil {
@@ -175,11 +181,6 @@ func (e *executable) compile(ctx context.Context) error {
 				return err
 			}
 		}
-		for _, c := range all[i] {
-			for _, s := range c.Specs {
-				s.GrowScratch(&bytes)
-			}
-		}
 	}
 	if err := unsupported.Err(); err != nil {
 		return err
@@ -188,21 +189,9 @@ func (e *executable) compile(ctx context.Context) error {
 	if e.config.Kernels == gpu.Patches {
 		bits = candidates.Join(p, all)
 	}
-	for i, n := range bytes {
-		if int64(n) > e.device.limits.Buffer {
-			return fmt.Errorf("%w: %d bytes of scratch memory", driver.ErrTooLarge, n)
-		}
-		err := e.reserve(int64(n))
-		if err != nil {
-			return err
-		}
-		if e.memory.scratch[i], err = e.bag.buffer(cl.MemReadWrite, n); err != nil {
-			return err
-		}
-	}
 	if bits != nil {
 		var err error
-		if e.bits, err = e.device.buildStep(ctx, *bits, false, e.memory); err != nil {
+		if e.bits, err = e.device.buildStep(ctx, *bits, false, &e.memory); err != nil {
 			return err
 		}
 	}
@@ -210,13 +199,23 @@ func (e *executable) compile(ctx context.Context) error {
 		chosen := &built{bag: &bag{context: e.device.context}}
 		if e.onDevice[i] {
 			var err error
-			if chosen, err = e.choose(ctx, i, all[i]); err != nil {
+			chosen, err = e.choose(ctx, i, all[i])
+			if refused(err) && e.config.Kernels == "" || refused(err) && e.config.Kernels == gpu.Direct && !errors.Is(err, errBuild) {
+				// No other kernels are left.
+				chosen = &built{bag: &bag{context: e.device.context}}
+				err = e.moveToHost(i, err)
+			}
+			if err != nil {
 				return fmt.Errorf("step %d (%s): %w", i, p.Steps[i].Name, err)
 			}
 		}
 		e.steps = append(e.steps, chosen)
 	}
-	return nil
+	chosen := e.steps
+	if e.bits != nil {
+		chosen = append(slices.Clip(chosen), e.bits)
+	}
+	return e.memory.settle(chosen)
 }
 
 // candidates divides step i between device and host and returns the kernels that can
@@ -235,7 +234,7 @@ func (e *executable) candidates(i int) ([]candidates.Candidate, error) {
 		return nil, err
 	}
 	if compute != nil {
-		e.host[i] = &hostStep{compute: compute, out: s.Out}
+		e.host[i] = &hostStep{compute: always(compute), out: s.Out, why: e.device.floatsLack}
 	}
 	if op == nil {
 		return nil, nil
@@ -254,10 +253,7 @@ func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 	e.setBatch(n)
 	start, slow := clock.Now(), e.took*time.Duration(n) >= slowRun
 	if err := e.runSteps(ctx, slow, out, in, after); err != nil {
-		// Staging memory may be in use until the queue is empty.
-		if finish := e.queue.Finish(); finish != nil {
-			err = errors.Join(err, finish)
-		}
+		_ = e.queue.Finish() // staging memory may be in use until then; the first error says more
 		return err
 	}
 	e.took = clock.Since(start) / time.Duration(n)
@@ -272,18 +268,24 @@ func (e *executable) runSteps(ctx context.Context, slow bool, out, in []bcnn.Ten
 			return err
 		}
 	}
-	for i, s := range e.steps {
+	for i := range e.steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.enqueue(e.queue, n, after != nil); err != nil {
+		start, timed := clock.Now(), after != nil && !e.device.untimed.Load()
+		err := e.steps[i].enqueue(e.queue, n, timed)
+		if refused(err) {
+			err = e.replace(ctx, i, n, timed, err)
+		}
+		s := e.steps[i]
+		if err != nil {
 			s.dropEvents()
 			return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
 		}
 		var onHost time.Duration
 		if e.host[i] != nil {
 			var err error
-			if onHost, err = e.runHost(i, n); err != nil {
+			if onHost, err = e.runHost(ctx, i, n); err != nil {
 				s.dropEvents()
 				return fmt.Errorf("step %d (%s): on the host: %w", i, e.plan.Steps[i].Name, err)
 			}
@@ -291,11 +293,15 @@ func (e *executable) runSteps(ctx context.Context, slow bool, out, in []bcnn.Ten
 		if after == nil && !slow {
 			continue
 		}
-		err := e.queue.Finish()
-		took := onHost
-		if after != nil {
+		err = e.queue.Finish()
+		took := clock.Since(start)
+		if timed {
 			onDevice, timeErr := s.nanoseconds() // frees the events, too
-			took, err = took+time.Duration(onDevice), errors.Join(err, timeErr)
+			if timeErr == nil {
+				took = onHost + time.Duration(onDevice)
+			} else {
+				e.device.withoutTimes(timeErr)
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
@@ -347,6 +353,7 @@ func (e *executable) free() {
 	if e.bits != nil {
 		e.bits.release(e.device)
 	}
+	e.memory.release()
 	e.bag.release()
 	e.steps, e.bits, e.memory.tensors, e.host, e.copies, e.outputs = nil, nil, nil, nil, nil, nil
 }

@@ -26,8 +26,12 @@ func (e *executable) Explain() []driver.Choice {
 			*c = gpu.Explain(s.variant, names, "work-groups of %s", groups, s.why)
 		}
 		if e.host[i] != nil {
-			c.Kernel = strings.TrimPrefix(c.Kernel+", float32 on the processor", ", ")
-			c.Why = strings.TrimPrefix(c.Why+"; "+e.device.floatsLack, "; ")
+			does := ", float32 on the processor"
+			if e.host[i].why != e.device.floatsLack {
+				does = ", all on the processor"
+			}
+			c.Kernel = strings.TrimPrefix(c.Kernel+does, ", ")
+			c.Why = strings.TrimPrefix(c.Why+"; "+e.host[i].why, "; ")
 		}
 	}
 	return choices

@@ -3,6 +3,7 @@
 package opencl
 
 import (
+	"context"
 	"fmt"
 	"time"
 	"unsafe"
@@ -26,9 +27,10 @@ const maxExact = 1 << 24
 // step, which may be nothing.
 type hostStep struct {
 	fetch   []int // tensors to read from the device first
-	compute func()
+	compute func(context.Context) error
 	out     int
-	store   bool // a kernel reads the result
+	store   bool   // a kernel reads the result
+	why     string // the processor does it
 }
 
 // divide splits a step between device and host: either op is not nil, or compute,
@@ -108,6 +110,11 @@ func (e *executable) copyOf(tensor int) *bcnn.Tensor {
 // connect finds out which results have to move between device and host, once it
 // is known where every step runs.
 func (e *executable) connect() {
+	for _, h := range e.host {
+		if h != nil {
+			h.fetch, h.store = nil, false
+		}
+	}
 	onHost := make([]*hostStep, len(e.plan.Tensors)) // that has the newest values
 	for i, s := range e.plan.Steps {
 		h := e.host[i]
@@ -140,7 +147,7 @@ func (e *executable) connect() {
 }
 
 // runHost does the host's part of step i for n images.
-func (e *executable) runHost(i, n int) (time.Duration, error) {
+func (e *executable) runHost(ctx context.Context, i, n int) (time.Duration, error) {
 	h := e.host[i]
 	start := clock.Now()
 	for _, t := range h.fetch {
@@ -148,7 +155,9 @@ func (e *executable) runHost(i, n int) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	h.compute()
+	if err := h.compute(ctx); err != nil {
+		return 0, err
+	}
 	if h.store {
 		if err := e.queue.Write(shim.BufferOf(e.memory.tensors[h.out]), e.bytes(h.out, n), data(e.copies[h.out]), true); err != nil {
 			return 0, err

@@ -40,6 +40,7 @@ type built struct {
 	bag      *bag
 	programs []*program
 	launches []*launch
+	scratch  []scratchUse
 }
 
 func (b *built) release(d *device) {
@@ -50,15 +51,9 @@ func (b *built) release(d *device) {
 	b.programs = nil
 }
 
-// memory is where the tensors of a plan and scratch memory are.
-type memory struct {
-	tensors []*cl.MemObject
-	scratch [gpu.Scratches]*cl.MemObject
-}
-
 // buildStep uploads the constants of a candidate and prepares its kernels. It returns
 // nothing if it fails.
-func (d *device) buildStep(ctx context.Context, c candidates.Candidate, specialised bool, m memory) (_ *built, err error) {
+func (d *device) buildStep(ctx context.Context, c candidates.Candidate, specialised bool, m *memory) (_ *built, err error) {
 	b := &built{variant: c.Variant, bag: &bag{context: d.context}}
 	defer func() {
 		if err != nil {
@@ -76,8 +71,11 @@ func (d *device) buildStep(ctx context.Context, c candidates.Candidate, speciali
 			return nil, err
 		}
 		args := make([]any, 0, len(s.Args)+1)
-		for _, a := range append(slices.Clip(s.Args), s.G.Values()) {
-			if a, err = m.argument(b.bag, a); err != nil {
+		for i, a := range append(slices.Clip(s.Args), s.G.Values()) {
+			if of, ok := a.(gpu.Scratch); ok {
+				b.scratch = append(b.scratch, scratchUse{k, i, of})
+			}
+			if a, err = m.argument(d, b.bag, a); err != nil {
 				return nil, fmt.Errorf("kernel %s: %w", s.Name, err)
 			}
 			args = append(args, a)
@@ -111,12 +109,12 @@ func (d *device) form() string {
 }
 
 // argument is what setArgs takes for an argument of a candidate.
-func (m memory) argument(b *bag, a any) (any, error) {
+func (m *memory) argument(d *device, b *bag, a any) (any, error) {
 	switch a := a.(type) {
 	case gpu.Tensor:
 		return m.tensors[a], nil
 	case gpu.Scratch:
-		return m.scratch[a.Which], nil
+		return m.scratchOf(d, a)
 	case candidates.Local:
 		return cl.LocalBuffer(a), nil
 	case []int32:
@@ -132,14 +130,22 @@ func (m memory) argument(b *bag, a any) (any, error) {
 // enqueue launches all kernels of the step for n images.
 func (b *built) enqueue(q shim.Queue, n int, timed bool) error {
 	for _, l := range b.launches {
-		l.sizes.SetImages(n)
-		var event *shim.Event
-		if timed {
-			event = &l.event
+		if err := l.enqueue(q, n, timed); err != nil {
+			return err
 		}
-		if err := q.Launch(l.kernel, &l.sizes, event); err != nil {
-			return fmt.Errorf("kernel %s, work-groups of %d: %w", l.name, l.sizes.Local(), err)
-		}
+	}
+	return nil
+}
+
+// enqueue launches the kernel for n images.
+func (l *launch) enqueue(q shim.Queue, n int, timed bool) error {
+	l.sizes.SetImages(n)
+	var event *shim.Event
+	if timed {
+		event = &l.event
+	}
+	if err := q.Launch(l.kernel, &l.sizes, event); err != nil {
+		return fmt.Errorf("kernel %s, work-groups of %d: %w", l.name, l.sizes.Local(), err)
 	}
 	return nil
 }

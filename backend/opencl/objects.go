@@ -32,6 +32,15 @@ func (b *bag) add(object interface{ Release() }) {
 
 func (b *bag) release() { _ = b.Release() } // go-opencl tells of no errors
 
+// hostBuffer is buffer in memory that the host can have, too, if the driver has such.
+func (b *bag) hostBuffer(flags cl.MemFlag, bytes int) (*cl.MemObject, error) {
+	m, err := b.buffer(flags|cl.MemAllocHostPtr, bytes)
+	if refused(err) {
+		return b.buffer(flags, bytes)
+	}
+	return m, err
+}
+
 // buffer makes an uninitialised buffer; of at least one byte, since kernels get
 // buffers for what they do not read, too.
 func (b *bag) buffer(flags cl.MemFlag, bytes int) (*cl.MemObject, error) {
@@ -61,18 +70,23 @@ func upload[T int32 | uint32 | float32](b *bag, data []T) (*cl.MemObject, error)
 func (b *bag) kernel(p *program, name string) (*cl.Kernel, error) {
 	k, err := p.CreateKernel(name)
 	if err != nil {
-		return nil, fmt.Errorf("kernel %s: %w", name, err)
+		return nil, refusal{fmt.Errorf("kernel %s: %w", name, err)}
 	}
 	b.add(k)
 	return k, nil
 }
 
 func (b *bag) queue(d *device, profiling bool) (*cl.CommandQueue, error) {
-	var properties cl.CommandQueueProperty
-	if profiling {
-		properties = cl.CommandQueueProfilingEnable
+	var q *cl.CommandQueue
+	var err error
+	if profiling = profiling && !d.untimed.Load(); profiling {
+		if q, err = b.context.CreateCommandQueue(d.id, cl.CommandQueueProfilingEnable); err != nil {
+			d.withoutTimes(fmt.Errorf("queue: %w", err))
+		}
 	}
-	q, err := b.context.CreateCommandQueue(d.id, properties)
+	if !profiling || err != nil {
+		q, err = b.context.CreateCommandQueue(d.id, 0)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
@@ -83,7 +97,7 @@ func (b *bag) queue(d *device, profiling bool) (*cl.CommandQueue, error) {
 // pinned makes memory that the device can copy from and to by itself, mapped for
 // as long as the bag lives.
 func (b *bag) pinned(q *cl.CommandQueue, bytes int) (unsafe.Pointer, error) {
-	m, err := b.buffer(cl.MemReadWrite|cl.MemAllocHostPtr, bytes)
+	m, err := b.hostBuffer(cl.MemReadWrite, bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -164,13 +178,15 @@ var errBuild = errors.New("the driver's compiler says")
 func (d *device) build(source, options string) (*program, error) {
 	p, err := d.context.CreateProgramWithSource([]string{source})
 	if err != nil {
-		return nil, err
+		return nil, refusal{err}
 	}
 	if err := p.BuildProgram([]*cl.Device{d.id}, options); err != nil {
 		p.Release()
 		var log cl.BuildError
 		if errors.As(err, &log) {
 			err = fmt.Errorf("%w:\n%s", errBuild, strings.TrimRight(string(log), "\x00\n"))
+		} else { // that of reading the log
+			err = fmt.Errorf("%w nothing: %w", errBuild, err)
 		}
 		return nil, fmt.Errorf("%w (options %s)", err, options)
 	}

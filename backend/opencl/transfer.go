@@ -15,7 +15,9 @@ import (
 type end struct {
 	tensor  int            // of the plan
 	staging unsafe.Pointer // pinned memory; nil where the tensor is mapped
-	result  *bcnn.Tensor   // an output, if the host makes it
+	// unmapped says that there is neither, since the driver has refused it.
+	unmapped bool
+	result   *bcnn.Tensor // an output, if the host makes it
 }
 
 // send enqueues the transfer of n images of an input.
@@ -25,8 +27,15 @@ func (e *executable) send(to end, t *bcnn.Tensor, n int) error {
 		copy(unsafe.Slice((*byte)(to.staging), len(from)), from)
 		return e.queue.Write(buffer, len(from), to.staging, false)
 	}
+	if to.unmapped {
+		return e.queue.Write(buffer, len(from), data(t), true)
+	}
 	// The kernels of the last Run are done, so that this waits for nothing.
 	at, err := e.queue.Map(buffer, len(from), true)
+	if refused(err) {
+		e.withoutMaps(err)
+		return e.queue.Write(buffer, len(from), data(t), true)
+	}
 	if err != nil {
 		return err
 	}
@@ -44,12 +53,29 @@ func (e *executable) receive(t *bcnn.Tensor, from end, n int) error {
 		copy(to, unsafe.Slice((*byte)(from.staging), len(to)))
 		return nil
 	}
+	if from.unmapped {
+		return e.queue.Read(buffer, len(to), data(t), true)
+	}
 	at, err := e.queue.Map(buffer, len(to), false)
+	if refused(err) {
+		e.withoutMaps(err)
+		return e.queue.Read(buffer, len(to), data(t), true)
+	}
 	if err != nil {
 		return err
 	}
 	copy(to, unsafe.Slice((*byte)(at), len(to)))
 	return e.queue.Unmap(buffer, at)
+}
+
+// withoutMaps makes all inputs and outputs be copied.
+func (e *executable) withoutMaps(err error) {
+	e.device.refuse("mapped memory, which is copied in its place", err)
+	for _, list := range [][]end{e.inputs, e.outputs} {
+		for i := range list {
+			list[i].unmapped = list[i].staging == nil
+		}
+	}
 }
 
 // contents are the first bytes of the values of a tensor.

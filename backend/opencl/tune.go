@@ -4,13 +4,14 @@ package opencl
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
+	"github.com/bitcnn/bitcnn/internal/clock"
 )
 
 // choose builds the best of the candidates. Small steps take general programs:
@@ -23,7 +24,10 @@ func (e *executable) choose(ctx context.Context, step int, all []candidates.Cand
 	if i < 0 {
 		return e.measure(ctx, step, all, key)
 	}
-	b, err := d.buildStep(ctx, all[i], why != gpu.WhySmall, e.memory)
+	b, err := d.buildStep(ctx, all[i], why != gpu.WhySmall, &e.memory)
+	if dropped(err) {
+		return e.another(ctx, all, i, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +40,25 @@ func (e *executable) choose(ctx context.Context, step int, all []candidates.Cand
 		return e.measure(ctx, step, all, key)
 	}
 	return b, nil
+}
+
+// another builds the first candidate beside one that was refused.
+func (e *executable) another(ctx context.Context, all []candidates.Candidate, not int, cause error) (*built, error) {
+	e.device.refuse("kernels "+all[not].Variant, cause)
+	for k, c := range all {
+		if k == not {
+			continue
+		}
+		b, err := e.device.buildStep(ctx, c, false, &e.memory)
+		if err == nil {
+			b.why = "the driver refuses " + all[not].Variant
+			return b, nil
+		}
+		if !dropped(err) {
+			return nil, err
+		}
+	}
+	return nil, cause
 }
 
 // setGroups sets the sizes of the work-groups and reports whether they make
@@ -81,7 +104,8 @@ func (e *executable) measure(ctx context.Context, step int, all []candidates.Can
 	}
 	for _, c := range all {
 		b, output, took, err := e.tryOut(ctx, t, c)
-		if refused(err) {
+		if dropped(err) {
+			d.refuse("kernels "+c.Variant, err)
 			if refusal == nil {
 				refusal = err
 			}
@@ -113,10 +137,10 @@ func (e *executable) measure(ctx context.Context, step int, all []candidates.Can
 
 // tryOut builds a candidate, measures it and, if there are others, computes what it writes.
 func (e *executable) tryOut(ctx context.Context, t *gpu.Trial, c candidates.Candidate) (b *built, output uint64, took gpu.Times, err error) {
-	if b, err = e.device.buildStep(ctx, c, true, e.memory); err != nil {
+	if b, err = e.device.buildStep(ctx, c, true, &e.memory); err != nil {
 		return nil, 0, took, err
 	}
-	took, err = e.device.tune(ctx, b, e.config.MaxBatch)
+	took, err = e.device.tune(ctx, b, e.queue, e.config.MaxBatch)
 	if err == nil && t != nil {
 		output, err = e.output(t, b)
 	}
@@ -147,49 +171,46 @@ func (e *executable) output(t *gpu.Trial, b *built) (uint64, error) {
 	return gpu.Hash(memory), err
 }
 
-// refused reports whether an error of a candidate says nothing about others: the compiler
-// takes exception to its source, or it is too large for the device.
-func refused(err error) bool {
-	var code *shim.Error
-	return errors.Is(err, errBuild) || errors.Is(err, errGroup) ||
-		errors.As(err, &code) && (code.Code == shim.OutOfResources || code.Code == shim.InvalidGroupSize)
-}
-
 // Sizes of work-groups to choose from are powers of two.
 const smallestGroup, largestGroup = 16, 256
 
 // tune gives every kernel of a step the fastest size of work-groups, and returns the
-// time of all together.
-func (d *device) tune(ctx context.Context, b *built, batch int) (total gpu.Times, err error) {
+// time of all together. Sizes that the driver refuses are left out. Where it has no queue that
+// tells times, queue is used.
+func (d *device) tune(ctx context.Context, b *built, queue shim.Queue, batch int) (total gpu.Times, err error) {
 	own := bag{context: d.context}
 	defer own.release()
 	object, err := own.queue(d, true)
-	if err != nil {
+	switch {
+	case err == nil:
+		queue = shim.QueueOf(object)
+	case !refused(err):
 		return total, err
 	}
-	queue := shim.QueueOf(object)
 	for _, l := range b.launches {
-		sizes := []int{l.local}
-		if l.local == 0 {
-			sizes = sizes[:0]
-			for size := smallestGroup; size <= min(largestGroup, l.largest); size *= 2 {
-				sizes = append(sizes, size)
-			}
-			if len(sizes) == 0 {
-				sizes = []int{l.largest}
-			}
-		}
 		best := 0
 		var race gpu.Race
-		for _, size := range sizes {
+		var refusal error
+		for _, size := range l.groups() {
+			if size < smallestGroup && best > 0 {
+				break // which is for want of anything else
+			}
 			l.setLocal(size)
-			took, err := l.time(ctx, queue, batch)
+			took, err := d.time(ctx, l, queue, batch)
+			if refused(err) {
+				d.refuse("a size of work-groups", err)
+				refusal = err
+				continue
+			}
 			if err != nil {
 				return total, err
 			}
 			if race.Add(took) {
 				best = size
 			}
+		}
+		if best == 0 {
+			return total, refusal
 		}
 		l.setLocal(best)
 		total = total.Add(race.Best())
@@ -202,27 +223,29 @@ func (d *device) tune(ctx context.Context, b *built, batch int) (total gpu.Times
 const tuningRounds = 4
 
 // time measures a kernel in a few rounds.
-func (l *launch) time(ctx context.Context, queue shim.Queue, batch int) (gpu.Times, error) {
-	l.sizes.SetImages(batch)
+func (d *device) time(ctx context.Context, l *launch, queue shim.Queue, batch int) (gpu.Times, error) {
 	var rounds []float64
 	for i := range 1 + tuningRounds {
 		if err := ctx.Err(); err != nil {
 			return gpu.Times{}, err
 		}
-		err := queue.Launch(l.kernel, &l.sizes, &l.event)
+		start := clock.Now()
+		err := l.enqueue(queue, batch, !d.untimed.Load())
 		if err == nil {
-			err = queue.Finish()
+			if err = queue.Finish(); err != nil {
+				err = fmt.Errorf("kernel %s, work-groups of %d: %w", l.name, l.sizes.Local(), err)
+			}
 		}
-		took := int64(0)
+		var took time.Duration
 		if err == nil {
-			took, err = l.event.Nanoseconds()
+			took = d.elapsed(start, &l.event)
 		}
 		l.event.Release()
 		if err != nil {
-			return gpu.Times{}, fmt.Errorf("kernel %s, work-groups of %d: %w", l.name, l.sizes.Local(), err)
+			return gpu.Times{}, err
 		}
 		if i > 0 {
-			rounds = append(rounds, float64(took)/1e9)
+			rounds = append(rounds, took.Seconds())
 		}
 	}
 	return gpu.NewTimes(rounds), nil

@@ -145,11 +145,15 @@ func (q Queue) Unmap(b Buffer, at unsafe.Pointer) error {
 // Finish waits for all that is enqueued.
 func (q Queue) Finish() error { return check("clFinish", C.clFinish(q.h)) }
 
-// Nanoseconds is the time that the finished command of an event took.
+// Nanoseconds is the time that the finished command of an event took. Times that are no times,
+// as of drivers that leave them 0, are an error.
 func (e *Event) Nanoseconds() (int64, error) {
 	var times [2]C.cl_ulong
 	if err := check("clGetEventProfilingInfo", C.event_time(e.h, &times[0])); err != nil {
 		return 0, err
+	}
+	if times[1] == 0 || times[1] < times[0] {
+		return 0, fmt.Errorf("clGetEventProfilingInfo: from %d to %d ns", times[0], times[1])
 	}
 	return int64(times[1]) - int64(times[0]), nil
 }
@@ -213,6 +217,10 @@ func boolean(b bool) C.cl_bool {
 const (
 	OutOfResources   = C.CL_OUT_OF_RESOURCES
 	InvalidGroupSize = C.CL_INVALID_WORK_GROUP_SIZE
+	InvalidItemSize  = C.CL_INVALID_WORK_ITEM_SIZE
+	NoMemory         = C.CL_MEM_OBJECT_ALLOCATION_FAILURE
+	NoHostMemory     = C.CL_OUT_OF_HOST_MEMORY
+	NoMapping        = C.CL_MAP_FAILURE
 )
 
 // Error is an error code of OpenCL.
