@@ -10,6 +10,7 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -29,23 +30,17 @@ func (e *executable) reserve(bytes int64) error {
 
 // allocate makes the memory of all tensors, in which those whose lifetimes do not
 // overlap share, scratch memory and staging memory. all are the kernels that may
-// come to execute each step.
-func (e *executable) allocate(all [][]candidates.Candidate, uses []plan.Use) error {
+// come to execute each step, of which those are dropped whose scratch memory the driver refuses
+// where there are others; complete says that none was.
+func (e *executable) allocate(all [][]candidates.Candidate, uses []plan.Use) (complete bool, err error) {
 	plan, n := e.plan, e.config.MaxBatch
 	for _, t := range plan.Tensors {
 		// Kernels count the bytes of an image in 32 bits.
 		if size := t.Shape.Bytes(t.DType); size > math.MaxInt32 || size*int64(n) > e.device.info.Memory {
-			return fmt.Errorf("%w: tensor %s of %v, %d images", driver.ErrTooLarge, t.Name, t.Shape, n)
+			return false, fmt.Errorf("%w: tensor %s of %v, %d images", driver.ErrTooLarge, t.Name, t.Shape, n)
 		}
 	}
-	var sizes [gpu.Scratches]int
-	for _, of := range all {
-		for _, c := range of {
-			for _, s := range c.Specs {
-				s.GrowScratch(&sizes)
-			}
-		}
-	}
+	sizes := scratchOf(all)
 	rest := 0 // besides the tensors
 	for _, t := range append(e.inputs, e.outputs...) {
 		rest += e.bytes(t.tensor, n)
@@ -53,40 +48,84 @@ func (e *executable) allocate(all [][]candidates.Candidate, uses []plan.Use) err
 	for _, size := range sizes {
 		rest += size
 	}
-	if err := e.reserve(int64(rest)); err != nil {
-		return err
+	if err = e.reserve(int64(rest)); err != nil {
+		return false, err
 	}
 	e.memory.tensors = make([]cu.DevicePtr, len(plan.Tensors))
 	for _, list := range [][]end{e.inputs, e.outputs} {
 		for i := range list {
-			var err error
-			if list[i].staging, err = e.bag.pinned(e.bytes(list[i].tensor, n)); err != nil {
-				return err
+			bytes := e.bytes(list[i].tensor, n)
+			list[i].staging, err = e.bag.pinned(bytes)
+			if shim.Refused(err) { // copies take longer then
+				e.device.refuse("page-locked memory", err)
+				list[i].pageable = true
+				list[i].staging, err = e.bag.pageable(bytes)
+			}
+			if err != nil {
+				return false, err
 			}
 		}
 	}
 	e.mapEnds()
 	if err := e.placeTensors(uses); err != nil {
-		return err
+		return false, err
 	}
 	if err := e.clearBytes(); err != nil {
-		return err
+		return false, err
 	}
-	for i, size := range sizes {
-		if size == 0 {
-			continue
-		}
-		var err error
-		if e.memory.scratch[i], err = e.bag.memory(size); err != nil {
-			return err
-		}
-		if i == gpu.ZeroMemory {
-			if err := clearMemory(e.memory.scratch[i], size); err != nil {
-				return err
+	return e.allocateScratch(all)
+}
+
+// scratchOf are the bytes of scratch memory of all candidates.
+func scratchOf(all [][]candidates.Candidate) (sizes [gpu.Scratches]int) {
+	for _, of := range all {
+		for _, c := range of {
+			for _, s := range c.Specs {
+				s.GrowScratch(&sizes)
 			}
 		}
 	}
-	return nil
+	return sizes
+}
+
+// allocateScratch makes scratch memory. Where the driver refuses it, those candidates are dropped
+// that need most of it, unless a step has no others.
+func (e *executable) allocateScratch(all [][]candidates.Candidate) (complete bool, err error) {
+	complete = true
+	for i := range e.memory.scratch {
+		for {
+			size := scratchOf(all)[i]
+			if size == 0 {
+				break
+			}
+			if e.memory.scratch[i], err = e.bag.memory(size); err == nil && i == gpu.ZeroMemory {
+				err = clearMemory(e.memory.scratch[i], size)
+			}
+			if err == nil {
+				e.scratchBytes[i] = size
+				break
+			}
+			if !shim.Refused(err) || !dropLargest(all, i, size) {
+				return false, err
+			}
+			e.device.refuse("scratch memory of some kernels", err)
+			complete = false
+		}
+	}
+	return complete, nil
+}
+
+// dropLargest drops the candidates that need so many bytes of a kind of scratch memory. It reports
+// whether each step keeps one.
+func dropLargest(all [][]candidates.Candidate, kind, size int) bool {
+	kept := true
+	for i, of := range all {
+		all[i] = slices.DeleteFunc(slices.Clone(of), func(c candidates.Candidate) bool {
+			return scratchOf([][]candidates.Candidate{{c}})[kind] == size
+		})
+		kept = kept && len(all[i]) > 0
+	}
+	return kept
 }
 
 // clearBytes fills tensors of bytes with zeros once. Kernels read them as whole words: of
@@ -126,7 +165,7 @@ func (e *executable) mapEnds() {
 		ends[of.tensor]++
 	}
 	take := func(of *end) {
-		if ends[of.tensor] == 1 {
+		if ends[of.tensor] == 1 && !of.pageable {
 			of.mapped, e.memory.tensors[of.tensor] = true, cu.DevicePtr(uintptr(of.staging))
 		}
 	}

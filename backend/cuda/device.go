@@ -49,7 +49,9 @@ type device struct {
 
 	mu     sync.Mutex // guards what follows
 	thread *thread
-	tuning *tuning.Cache
+
+	tuningMu sync.Mutex // guards what follows
+	tuning   *tuning.Cache
 }
 
 // newDevice describes a device. The error says why it cannot be used.
@@ -155,7 +157,11 @@ func kind(name string, integrated bool) driver.Kind {
 	return driver.DiscreteGPU
 }
 
-func (d *device) Info() driver.Info { return d.info }
+func (d *device) Info() driver.Info {
+	info := d.info
+	info.Refused = d.choices().Refusals()
+	return info
+}
 
 // kernelNames are the variants of kernels. Direct ones are the only ones of some
 // steps.
@@ -183,8 +189,18 @@ func (d *device) open() error {
 	if err != nil {
 		return err
 	}
-	d.thread, d.tuning = t, d.loadTuning(tuning.Path("cuda", d.driver, kernels.PTXHash()))
+	d.thread = t
 	return nil
+}
+
+// choices are what is remembered of the device.
+func (d *device) choices() *tuning.Cache {
+	d.tuningMu.Lock()
+	defer d.tuningMu.Unlock()
+	if d.tuning == nil {
+		d.tuning = d.loadTuning(tuning.Path("cuda", d.driver, kernels.PTXHash()))
+	}
+	return d.tuning
 }
 
 func (d *device) loadTuning(path string) *tuning.Cache {

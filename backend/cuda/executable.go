@@ -43,6 +43,9 @@ type executable struct {
 	caller          caller
 	reserved        int64 // bytes that have been asked for, of Config.ArenaBytes
 
+	// scratchBytes are those of memory.scratch.
+	scratchBytes [gpu.Scratches]int
+
 	// What Compile and Run ask of the thread.
 	ctx    context.Context
 	images int
@@ -58,6 +61,8 @@ type executable struct {
 	// direct says that the driver does not record the launches in a graph, so kernels are
 	// launched one by one.
 	direct bool
+	// recording says that what is enqueued is recorded, so that nothing else can be done.
+	recording bool
 	// early says that the device may begin kernels before those ahead of them have ended.
 	early bool
 	// wrong names what was left out of whole runs as it computes something else.
@@ -72,6 +77,8 @@ type end struct {
 	tensor  int            // of the plan
 	staging unsafe.Pointer // page-locked
 	mapped  bool           // kernels access it, so nothing is copied
+	// pageable says that it is plain memory of the host.
+	pageable bool
 }
 
 // slowRun is how long a Run takes that waits for each step. That costs far less.
@@ -117,19 +124,12 @@ func newExecutable(ctx context.Context, d *device, plan *plan.Plan, config drive
 func (e *executable) candidates() ([][]candidates.Candidate, error) {
 	all := make([][]candidates.Candidate, len(e.plan.Steps))
 	var unsupported plan.UnsupportedError
-	for i, s := range e.plan.Steps {
+	for i := range e.plan.Steps {
 		if err := e.ctx.Err(); err != nil {
 			return nil, err
 		}
-		step, err := gpu.NewStep(e.plan, i, e.config.MaxBatch)
-		if err == nil {
-			all[i], err = candidates.Of(step, s.Op, e.device.limits, e.device.arch)
-		}
-		all[i] = slices.DeleteFunc(all[i], func(c candidates.Candidate) bool { return slices.Contains(e.device.without, c.Variant) })
-		if err == nil && len(all[i]) == 0 {
-			err = plan.Unsupported("no kernel")
-		}
-		if err != nil {
+		var err error
+		if all[i], err = e.candidatesOf(i); err != nil {
 			if err := unsupported.Add(e.plan, i, err); err != nil {
 				return nil, err
 			}
@@ -137,6 +137,20 @@ func (e *executable) candidates() ([][]candidates.Candidate, error) {
 		all[i] = candidates.OfVariant(all[i], e.config.Kernels)
 	}
 	return all, unsupported.Err()
+}
+
+// candidatesOf lists the kernels that can execute a step, of all variants.
+func (e *executable) candidatesOf(i int) ([]candidates.Candidate, error) {
+	step, err := gpu.NewStep(e.plan, i, e.config.MaxBatch)
+	if err != nil {
+		return nil, err
+	}
+	all, err := candidates.Of(step, e.plan.Steps[i].Op, e.device.limits, e.device.arch)
+	all = slices.DeleteFunc(all, func(c candidates.Candidate) bool { return slices.Contains(e.device.without, c.Variant) })
+	if err == nil && len(all) == 0 {
+		err = plan.Unsupported("no kernel")
+	}
+	return all, err
 }
 
 // construct makes everything on the device; it runs on its thread. all are the kernels
@@ -154,8 +168,12 @@ func (e *executable) construct(all [][]candidates.Candidate, network networkLaun
 	if bits != nil {
 		uses = append(uses, plan.Use{Tensor: e.plan.Steps[0].Out})
 	}
-	if err := e.allocate(all, uses); err != nil {
+	complete, err := e.allocate(all, uses)
+	if err != nil {
 		return err
+	}
+	if !complete { // it may need what was refused
+		network = networkLaunch{}
 	}
 	if bits != nil {
 		if e.bits, err = e.build(*bits); err != nil {
@@ -251,7 +269,14 @@ func (e *executable) executeAll() error {
 			return err
 		}
 		if !e.direct {
-			return g.Run(e.stream)
+			err = g.Run(e.stream)
+		}
+		if !e.direct && !shim.Refused(err) {
+			return err
+		}
+		if !e.direct { // and so are kernels launched one by one
+			e.device.refuse("a graph", err)
+			e.direct = true
 		}
 	}
 	if err := e.enqueueAll(slow); err != nil {
@@ -282,6 +307,9 @@ func (e *executable) enqueueSteps(stream cu.Stream, wait bool) error {
 	}
 	for i, s := range e.steps {
 		err := s.enqueueAfter(stream, e.images, e.early && !wait, i > 0)
+		if !e.recording && (wait || !e.early) && shim.Refused(err) {
+			err = e.replace(stream, i, err)
+		}
 		if err == nil && wait {
 			err = e.synchronize()
 		}
@@ -368,7 +396,9 @@ func (e *executable) graphOf(kept map[int]shim.Graph, images int, enqueue func()
 // have no graphs, or none with cooperative launches.
 func (e *executable) record(enqueue func() error) (g shim.Graph, recorded bool, err error) {
 	if err = shim.BeginCapture(e.stream); err == nil {
+		e.recording = true
 		enqueued := enqueue()
+		e.recording = false
 		// To be called in any case: it ends the recording.
 		if g, err = shim.EndCapture(e.stream); err == nil && enqueued != nil {
 			err = g.Destroy()
@@ -419,7 +449,12 @@ func (e *executable) executeSteps(after func(step int, took time.Duration) error
 // executeStep executes a step and waits for it; it runs on the device's thread.
 func (e *executable) executeStep() error {
 	var err error
-	e.took, err = timeOn(e.stream, e.start, e.stop, func() error { return e.steps[e.step].enqueue(e.stream, e.images) })
+	enqueue := func() error { return e.steps[e.step].enqueue(e.stream, e.images) }
+	if e.took, err = timeOn(e.stream, e.start, e.stop, enqueue); err != nil && shim.Refused(err) {
+		if err = e.replace(e.stream, e.step, err); err == nil {
+			e.took, err = timeOn(e.stream, e.start, e.stop, enqueue)
+		}
+	}
 	return err
 }
 

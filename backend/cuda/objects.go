@@ -88,6 +88,19 @@ func (b *bag) pinned(bytes int) (unsafe.Pointer, error) {
 	return p, nil
 }
 
+// pageable makes plain memory of the host.
+func (b *bag) pageable(bytes int) (unsafe.Pointer, error) {
+	p := shim.Malloc(max((bytes+3)&^3, 4))
+	if p == nil {
+		return nil, fmt.Errorf("%d bytes of memory: %w", bytes, &shim.Error{Call: "malloc", Code: shim.OutOfMemory})
+	}
+	b.Add(func() error {
+		shim.Free(p)
+		return nil
+	})
+	return p, nil
+}
+
 func (b *bag) stream() (cu.Stream, error) {
 	s, err := cu.MakeStream(cu.NonBlocking)
 	if err != nil {

@@ -24,9 +24,28 @@ func (e *executable) choose(step int, all []candidates.Candidate) (*built, error
 	key := gpu.Key(e.config.MaxBatch, all)
 	tuner := gpu.Tuner{Cache: d.tuning, From: d.tuneFrom, Emulated: d.info.Kind == driver.Emulated}
 	if i, why, _ := gpu.Decide(tuner, key, all, e.plan.Products(step)); i >= 0 {
-		return e.buildBecause(why, all[i])
+		b, err := e.buildBecause(why, all[i])
+		if shim.Refused(err) {
+			return e.another(all, i, err)
+		}
+		return b, err
 	}
 	return e.measure(step, all, key)
+}
+
+// another builds the first candidate beside one that was refused.
+func (e *executable) another(all []candidates.Candidate, not int, cause error) (*built, error) {
+	e.device.refuse("kernels "+all[not].Name, cause)
+	for k, c := range all {
+		if k == not {
+			continue
+		}
+		b, err := e.buildBecause("the driver refuses "+all[not].Name, c)
+		if !shim.Refused(err) {
+			return b, err
+		}
+	}
+	return nil, cause
 }
 
 func (e *executable) buildBecause(why string, c candidates.Candidate) (*built, error) {
@@ -52,6 +71,7 @@ func (e *executable) measure(step int, all []candidates.Candidate, key string) (
 	for _, c := range all {
 		b, output, took, err := e.tryOut(t, c)
 		if shim.Refused(err) {
+			e.device.refuse("kernels "+c.Name, err)
 			if refused == nil {
 				refused = fmt.Errorf("%s: %w", c.Name, err)
 			}

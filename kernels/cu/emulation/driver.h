@@ -33,6 +33,8 @@ uint64_t total_memory();
 // fault_due counts an event ("alloc", "launch", "call") and reports whether the
 // environment asks for it to fail.
 bool fault_due(const char *event);
+// fault_once is fault_due for the N-th event alone.
+bool fault_once(const char *event);
 
 // fault_of reports whether the environment asks for a fault of a kernel: that the driver
 // refuses its launches ("refuse"), or that what it writes is wrong ("wrong").

@@ -7,6 +7,8 @@ API(cuStreamBeginCapture_v2, void *stream, int mode)
 {
 	ENTER_CONTEXT;
 	STREAM(stream);
+	if (fault_due("graphs")) // a driver that has none
+		return not_supported;
 	if (s == &c->null || s->capturing)
 		return capture_unsupported;
 	s->capturing = true;
@@ -47,6 +49,8 @@ API(cuGraphInstantiateWithFlags, void **handle, void *graph, unsigned long long)
 	auto *g = static_cast<Graph *>(graph);
 	if (!graphs.count(g))
 		return invalid_handle;
+	if (fault_due("instantiate"))
+		return out_of_memory;
 	auto *e = new Graph(*g);
 	executables.insert(e);
 	*handle = e;
@@ -71,6 +75,8 @@ API(cuGraphLaunch, void *handle, void *stream)
 	auto *e = static_cast<Graph *>(handle);
 	if (!executables.count(e))
 		return invalid_handle;
+	if (fault_due("graph"))
+		return out_of_memory;
 	for (const Operation &op : e->work)
 		put(s, op);
 	return success;

@@ -53,7 +53,7 @@ Result allocate(uint64_t *p, size_t n)
 {
 	if (n == 0)
 		return invalid_value;
-	if (fault_due("alloc") || n > total_memory() || bytes + n > total_memory())
+	if (fault_due("alloc") || fault_once("one-alloc") || n > total_memory() || bytes + n > total_memory())
 		return out_of_memory;
 	Allocation a{n, nullptr, 0};
 	const size_t size = (n + round_up - 1) / round_up * round_up;
@@ -94,7 +94,7 @@ Result allocate_host(void **p, size_t n)
 {
 	if (n == 0)
 		return invalid_value;
-	if (fault_due("alloc"))
+	if (fault_due("alloc") || fault_once("one-alloc") || fault_due("host-alloc"))
 		return out_of_memory;
 	// A page that cannot be touched lies behind it: kernels may use it, too.
 	const size_t size = (n + round_up - 1) / round_up * round_up, mapped = (size + page - 1) / page * page + page;

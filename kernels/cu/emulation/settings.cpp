@@ -59,6 +59,18 @@ bool fault_due(const char *event)
 	return at > 0 && ++counts[event] >= at;
 }
 
+bool fault_once(const char *event)
+{
+	static std::map<std::string, long> counts;
+	static std::string last;
+	if (last != setting("BCNN_EMULATOR_FAULT")) {
+		last = setting("BCNN_EMULATOR_FAULT");
+		counts.clear();
+	}
+	const long at = fault_at(event);
+	return at > 0 && ++counts[event] == at;
+}
+
 bool fault_of(const char *what, const std::string &kernel)
 {
 	const std::string one = std::string(what) + ":" + kernel;

@@ -170,6 +170,12 @@ func HostAlloc(bytes int) (unsafe.Pointer, error) {
 	return m.handle, check("cuMemHostAlloc", m.code)
 }
 
+// Malloc makes plain memory of the host, for Free; nil if there is none.
+func Malloc(bytes int) unsafe.Pointer { return C.calloc(1, C.size_t(bytes)) }
+
+// Free frees what Malloc has made.
+func Free(p unsafe.Pointer) { C.free(p) }
+
 // Graph is an instantiated graph.
 type Graph struct{ exec unsafe.Pointer }
 

@@ -51,6 +51,9 @@ func (e *Error) Lost() bool { return lost[e.Code] }
 // Refused reports whether the driver has refused what it was asked for, but may do other
 // things.
 func Refused(err error) bool {
+	if err == nil { // before anything is allocated
+		return false
+	}
 	var code *Error
 	return errors.As(err, &code) && !code.Lost()
 }
