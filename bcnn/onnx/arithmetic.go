@@ -51,7 +51,18 @@ func (im *importer) oneByOne(n *pb.Node, op string) build.Operand {
 // of them: see build.Sum.
 func (im *importer) operate(n *pb.Node, op string, a, b build.Operand) build.Operand {
 	r := im.compute(n, op, a, b)
-	if op != "Add" && op != "Sub" || !r.Type().Real() { // integers, such as shapes
+	if !r.Type().Real() { // integers, such as shapes
+		return r
+	}
+	switch {
+	case op == "Sub" && a.Constant != nil && isNumber(a.Constant, 0):
+		return r.Negative(b)
+	case op == "Add" || op == "Sub":
+	case (op == "Mul" || op == "Div") && b.Constant != nil && isNumber(b.Constant, -1):
+		return r.Negative(a)
+	case op == "Mul" && a.Constant != nil && isNumber(a.Constant, -1):
+		return r.Negative(b)
+	default:
 		return r
 	}
 	r.Sum = &build.Sum{A: a, B: b, Minus: op == "Sub"}
@@ -62,6 +73,9 @@ func (im *importer) operate(n *pb.Node, op string, a, b build.Operand) build.Ope
 	}
 	return r
 }
+
+// isNumber reports whether a constant is the number x, without a dimension or with sizes of 1.
+func isNumber(t *eval.Tensor, x float64) bool { return t.Len() == 1 && t.At(0) == x && !t.HasBatch() }
 
 // checkRanks fails if a constant has more dimensions than the values beside it.
 func checkRanks(operands ...build.Operand) {

@@ -77,6 +77,14 @@ func (im *importer) comparison(n *pb.Node, v *build.Value, t *eval.Tensor, f fun
 // unaryNode imports the operators of one operand without parameters: Sign, Round, Not, Relu, ….
 func (im *importer) unaryNode(n *pb.Node) build.Operand {
 	operands := im.operands(n, 1)
+	r := im.unary(n, operands)
+	if n.OpType == "Neg" && r.Type().Real() {
+		return r.Negative(operands[0])
+	}
+	return r
+}
+
+func (im *importer) unary(n *pb.Node, operands []build.Operand) build.Operand {
 	if r, ok := im.build.Pointwise(n, operands, im.eval.Unary(n.OpType)); ok {
 		return r
 	}

@@ -36,6 +36,18 @@ func TestStraightThrough(t *testing.T) {
 		{"s + (p - q), two clips", []testNode{clip, op("Clip", "x minus one", "q"), op("Sub", "p q", "a"), op("Add", "a s", "b")}},
 		{"p + (s - p), tanh", []testNode{op("Tanh", "x", "p"), op("Sub", "s p", "a"), op("Add", "p a", "b")}},
 		{"(s - p) + p, a polynomial", append(polynomial, op("Sub", "s p", "a"), op("Add", "a p", "b"))},
+		{"x + (-x + s)", []testNode{op("Neg", "x", "i"), op("Add", "i s", "a"), op("Add", "x a", "b")}},
+		{"(s + -x) + x", []testNode{op("Neg", "x", "i"), op("Add", "s i", "a"), op("Add", "a x", "b")}},
+		{"(x + -x) + s", []testNode{op("Neg", "x", "i"), op("Add", "x i", "a"), op("Add", "a s", "b")}},
+		{"x - (x + -s)", []testNode{op("Neg", "s", "i"), op("Add", "x i", "a"), op("Sub", "x a", "b")}},
+		{"-(x - s) + x", []testNode{op("Sub", "x s", "i"), op("Neg", "i", "a"), op("Add", "a x", "b")}},
+		{"x + (x·-1 + s)", []testNode{op("Mul", "x minus", "i"), op("Add", "i s", "a"), op("Add", "x a", "b")}},
+		{"x + (-1·x + s)", []testNode{op("Mul", "minus x", "i"), op("Sum", "i s", "a"), op("Sum", "x a", "b")}},
+		{"x + (x/-1 + s)", []testNode{op("Div", "x minus", "i"), op("Add", "i s", "a"), op("Add", "x a", "b")}},
+		{"x + ((0 - x) + s)", []testNode{op("Sub", "zero x", "i"), op("Add", "i s", "a"), op("Add", "x a", "b")}},
+		{"x + (s - --x)", []testNode{op("Neg", "x", "j"), op("Neg", "j", "i"), op("Sub", "s i", "a"), op("Add", "x a", "b")}},
+		{"Sum(x, s, -x)", []testNode{op("Neg", "x", "i"), op("Sum", "x s i", "b")}},
+		{"Sum(-x, x, s)", []testNode{op("Neg", "x", "i"), op("Sum", "i x s", "b")}},
 		{"behind an Identity", []testNode{op("Sub", "s x", "i"), op("Identity", "i", "a"), op("Identity", "x", "z"), op("Add", "z a", "b")}},
 	}
 	r := rand.New(rand.NewPCG(1, 2))

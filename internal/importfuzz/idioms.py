@@ -185,9 +185,25 @@ def rows(g, x):
 
 
 def straight(g, x, y):
-    """x + (y - x), which is y but for roundings."""
+    """x + (y - x), which is y but for roundings, in any order."""
     g.need(x.shape == y.shape)
     q, m = max(x.q, y.q), x.m + y.m
+    if g.chance(0.3):  # with the negative of x as an operator of its own
+        if g.chance(0.5):
+            minus = g.node("Neg", [x], x.shape, x)
+        else:
+            pair = [x, g.const(np.float32(-1))]
+            g.rng.shuffle(pair)
+            minus = g.computed("Mul", pair, x.shape, x.q, x.m)
+        if g.chance(0.3):
+            terms = [x, y, minus]
+            g.rng.shuffle(terms)
+            return g.computed("Sum", terms, x.shape, q, m + x.m)
+        pair = [minus, y]
+        g.rng.shuffle(pair)
+        pair = [x, g.computed("Add", pair, x.shape, q, m)]
+        g.rng.shuffle(pair)
+        return g.computed("Add", pair, x.shape, q, m + x.m)
     if g.chance(0.7):
         d = g.computed("Sub", [y, x], x.shape, q, m)
         pair = [x, d] if g.chance(0.5) else [d, x]

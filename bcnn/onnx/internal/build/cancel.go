@@ -8,13 +8,13 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 )
 
-// Sum says that a tensor is A + B, or A − B.
+// Sum says that a tensor is A + B, or A − B, or −B if A is nothing.
 //
 // Straight-through estimators are written as sums that only serve the gradient:
 //
 //	x + (f(x) − x)        (f(x) − p(x)) + p(x)        (f(x) + p(x)) − p(x)
 //
-// All of them are f(x), but for the rounding of the two sums. The network then computes f(x),
+// in any order, and with −x as an operator of its own. All of them are f(x), but for the rounding of the two sums. The network then computes f(x),
 // whatever p is. A constant that is added to a value and subtracted again is different: its only
 // use is to round, so it stays. Where everything is constant, f(x) replaces the sum only if both
 // differ by no more than the tolerance for weights.
@@ -29,12 +29,32 @@ type term struct {
 	minus bool
 }
 
-// terms appends an operand to list, as one term or, if split is set, as its two.
-func (r Operand) terms(list []term, minus, split bool) []term {
-	if !split {
-		return append(list, term{r, minus})
+// negated reports whether an operand is the negative of another one.
+func (r Operand) negated() bool {
+	return r.Sum != nil && r.Sum.A.Constant == nil && r.Sum.A.Value == nil
+}
+
+// Negative returns an operand that remembers to be −a.
+func (r Operand) Negative(a Operand) Operand {
+	t := term{a, true}.plain()
+	r.Sum = &Sum{B: t.Operand, Minus: t.minus}
+	return r
+}
+
+// plain returns a term without the negation of its operand.
+func (t term) plain() term {
+	if t.negated() {
+		return term{t.Sum.B, t.minus != t.Sum.Minus}
 	}
-	return append(list, term{r.Sum.A, minus}, term{r.Sum.B, minus != r.Sum.Minus})
+	return t
+}
+
+// append appends a term to list or, if split is set and it is a sum, the two terms of that.
+func (t term) append(list []term, split bool) []term {
+	if !split || t.Sum == nil {
+		return append(list, t)
+	}
+	return append(list, term{t.Sum.A, t.minus}.plain(), term{t.Sum.B, t.minus != t.Sum.Minus}.plain())
 }
 
 // sumUnits is the cost of a sum that is remembered.
@@ -45,13 +65,14 @@ const sumUnits = 512
 func (b *Builder) Cancel(s *Sum, sum Operand) (rest Operand, ok bool) {
 	try.Check(b.budget.Charge(sumUnits))
 	constants := sum.Constant != nil
+	first, second := term{s.A, false}.plain(), term{s.B, s.Minus}.plain()
 	var buffer [4]term
 	for k := 1; k < 4; k++ { // splitting neither operand leaves nothing to cancel
 		left, right := k&1 != 0, k&2 != 0
-		if left && s.A.Sum == nil || right && s.B.Sum == nil {
+		if left && first.Sum == nil || right && second.Sum == nil {
 			continue
 		}
-		terms := b.remaining(s.B.terms(s.A.terms(buffer[:0], false, left), s.Minus, right), constants)
+		terms := b.remaining(second.append(first.append(buffer[:0], left), right), constants)
 		if len(terms) == 1 && !terms[0].minus && terms[0].fits(sum) {
 			near := b.near(terms[0].Operand, sum)
 			if near {
