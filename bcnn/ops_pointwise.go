@@ -41,7 +41,19 @@ func (b BatchNorm) output(in []ValueType) (ValueType, error) {
 	return t, nil
 }
 
-func (BatchNorm) values(Shape, []sets.Set) sets.Set { return sets.Unknown }
+func (b BatchNorm) values(_ Shape, of []sets.Set) sets.Set {
+	if math.IsInf(of[0].Min, -1) && math.IsInf(of[0].Max, 1) {
+		return sets.Unknown
+	}
+	return sets.Normed(of[0], func(yield func(sets.Norm) bool) {
+		for c, gamma := range b.Gamma {
+			scale := float64(gamma) / math.Sqrt(float64(b.Var[c])+float64(b.Epsilon))
+			if !yield(sets.Norm{Mean: float64(b.Mean[c]), Scale: scale, Shift: float64(b.Beta[c])}) {
+				return
+			}
+		}
+	})
+}
 
 // Affine is x·Scale + Bias, per channel, or with one value for all channels.
 type Affine struct {

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
 // TestChainsOfQuantisers has each way to quantise, per tensor and per channel, behind each other one,
@@ -179,6 +181,67 @@ func TestQuantisedWeights(t *testing.T) {
 			require.EqualValues(t, 108, l.BytesStored)
 			require.Equal(t, plan.Float, l.Precision)
 			require.Contains(t, l.WhyFloat, "its input is real")
+		})
+	}
+}
+
+// TestClippedActivations has PACT and AdaBits: limits of 0 and α in every way to write them, over α,
+// times the last level, rounded, and back. All are levels, whatever α is.
+func TestClippedActivations(t *testing.T) {
+	alphas, forms := []float64{0.75, 1, 1.5, 1.7, 2.5, 3, 6, 7, 10}, []struct {
+		name  string
+		nodes []testNode // from x to what is rounded, in units of the last level
+	}{
+		{"Min of Relu", []testNode{op("Relu", "x", "a"), op("Min", "a alpha", "b"), op("Div", "b alpha", "c"), op("Mul", "c last", "d")}},
+		{"Relu of Min", []testNode{op("Min", "alpha x", "a"), op("Relu", "a", "b"), op("Div", "b alpha", "c"), op("Mul", "c last", "d")}},
+		{"Where", []testNode{op("Relu", "x", "a"), op("Greater", "a alpha", "w"), op("Where", "w alpha a", "b"), op("Div", "b alpha", "c"), op("Mul", "last c", "d")}},
+		{"Where of two Relu", []testNode{op("Relu", "x", "a"), op("Relu", "x", "e"), op("GreaterOrEqual", "a alpha", "w"), op("Where", "w alpha e", "b"), op("Div", "b alpha", "c"), op("Mul", "c last", "d")}},
+		{"Clip", []testNode{op("Clip", "x zero alpha", "b"), op("Div", "b alpha", "c"), op("Mul", "c last", "d")}},
+		{"Clip with one limit", []testNode{op("Relu", "x", "a"), op("Clip", "a _ alpha", "b"), op("Div", "b alpha", "c"), op("Mul", "c last", "d")}},
+		{"Min behind", []testNode{op("Relu", "x", "a"), op("Div", "a alpha", "b"), op("Min", "b one", "c"), op("Mul", "c last", "d")}},
+		{"Min behind all", []testNode{op("Relu", "x", "a"), op("Div", "a alpha", "b"), op("Mul", "b last", "c"), op("Min", "c last", "d")}},
+		{"limits behind", []testNode{op("Div", "x alpha", "b"), op("Clip", "b zero one", "c"), op("Mul", "c last", "d")}},
+		{"times the reciprocal", []testNode{op("Relu", "x", "a"), op("Min", "a alpha", "b"), op("Mul", "b inverse", "c"), op("Mul", "c last", "d")}},
+		{"the sum of magnitudes", []testNode{op("Abs", "x", "e"), op("Sub", "x alpha", "f"), op("Abs", "f", "g"), op("Sub", "e g", "h"), op("Add", "h alpha", "i"), op("Mul", "i half", "b"),
+			op("Div", "b alpha", "c"), op("Mul", "c last", "d")}},
+	}
+	for _, form := range forms {
+		t.Run(form.name, func(t *testing.T) {
+			for _, alpha := range alphas {
+				for _, bits := range []int{1, 2, 4, 8} {
+					last := float64(int(1)<<bits - 1)
+					x := bcnn.NewTensor(bcnn.Float32, 1, bcnn.Shape{H: 1, W: 1021, C: 1})
+					m := testModel{input: image(1, 1, len(x.F32)), output: "y", rounds: true,
+						inits: []testTensor{number("alpha", float64(float32(alpha))), number("inverse", float64(float32(1/alpha))), number("last", last), number("zero", 0), number("half", 0.5), number("one", 1)},
+						nodes: append(slices.Clip(form.nodes), op("Round", "d", "r"), op("Div", "r last", "s"), op("Mul", "s alpha", "y"))}
+					net, _, err := Decode(t.Context(), m.encode(), Options{})
+					require.NoError(t, err, "α = %v, %d bits", alpha, bits)
+					levels := 0
+					for _, l := range net.Layers {
+						if q, ok := l.Op.(bcnn.Quantize); ok {
+							levels += q.Levels
+						} else if _, sign := l.Op.(bcnn.Sign); sign {
+							levels += 2
+						}
+					}
+					require.LessOrEqual(t, levels, 1<<bits, "α = %v", alpha)
+					require.Positive(t, levels)
+					plan, err := lower.Network(t.Context(), net, lower.Options{})
+					require.NoError(t, err)
+					for i := range x.F32 {
+						x.F32[i] = float32(alpha * (float64(i)/900 - 0.05))
+					}
+					got, err := ref.Run(t.Context(), plan, x, nil)
+					require.NoError(t, err)
+					for i, v := range x.F32 {
+						level := max(0, min(float64(v)/alpha, 1)) * last
+						if math.Abs(level-math.Floor(level)-0.5) < 1e-3 { // which float32 may round either way
+							continue
+						}
+						require.InDelta(t, math.Round(level)/last*alpha, got.F32[i], 1e-6*alpha, "%v of %v", v, alpha)
+					}
+				}
+			}
 		})
 	}
 }

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from graphs import INT64, quantum
+from graphs import BOOL, INT64, quantum
 import layers
 import moves
 import pointwise
@@ -88,6 +88,12 @@ def quantizer(g, x):
         steps = top if not g.exact else float(2**bits)
         y = rounding(g, by("Mul", y, steps))
         return by("Div", y, steps) if g.exact or g.chance(0.8) else y
+    elif order < 0.78:  # limits of 0 and alpha, over alpha, times the last level, and back (PACT)
+        alpha = g.choice(1.0, 2.0, 4.0) if g.exact else g.choice(0.75, 1.5, 1.7, 2.5, 3.0, 6.0, 10.0)
+        steps = top if not g.exact else float(2**bits)
+        y = by("Div", upper(g, g.node("Relu", [y], y.shape, y), alpha), np.float32(alpha))
+        y = rounding(g, by("Mul", y, steps))
+        return by("Mul", by("Div", y, steps), np.float32(alpha))
     elif order < 0.85:  # limits behind the scale
         y = pointwise.clip(g, y, low * scale, high * scale)
         y = by("Div", y, s)
@@ -100,6 +106,18 @@ def quantizer(g, x):
     if g.chance(0.15):
         y = straight(g, x, y)
     return y
+
+
+def upper(g, y, most):
+    """Values of at most a number, by one of the operators that limit them."""
+    c, m = g.const(np.float32(most)), min(y.m, most)
+    draw = g.rng.random()
+    if draw < 0.4:
+        return g.node("Min", [y, c] if g.chance(0.5) else [c, y], y.shape, q=max(y.q, quantum(most)), m=m)
+    if draw < 0.7 and g.opset >= 9:
+        b = g.node("Greater", [y, c], y.shape, dtype=BOOL, q=0, m=1.0)
+        return g.node("Where", [b, c, y], y.shape, dtype=y.dtype, q=max(y.q, quantum(most)), m=y.m)
+    return pointwise.clip(g, y, 0.0, most)
 
 
 def rounding(g, y):

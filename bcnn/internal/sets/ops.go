@@ -1,6 +1,7 @@
 package sets
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -177,6 +178,32 @@ func Leaky(s Set, slope []float32) Set {
 	}
 	return out
 }
+
+// Norm are the numbers of a normalisation, (x − Mean)·Scale + Shift.
+type Norm struct{ Mean, Scale, Shift float64 }
+
+// Normed returns normalised values, of which only bounds are known: how a plan rounds them depends on
+// the layers around.
+func Normed(s Set, norms iter.Seq[Norm]) Set {
+	out := Set{Min: math.Inf(1), Max: math.Inf(-1)}
+	for n := range norms {
+		for _, end := range []float64{s.Min, s.Max} {
+			x, off := n.Shift, 0.0
+			if n.Scale != 0 {
+				x += (end - n.Mean) * n.Scale
+				off = normRoundings * (math.Abs((end-n.Mean)*n.Scale) + math.Abs(n.Mean*n.Scale) + math.Abs(n.Shift))
+			}
+			if math.IsInf(x, 0) {
+				off = 0
+			}
+			out.Min, out.Max = min(out.Min, x-off), max(out.Max, x+off)
+		}
+	}
+	return out
+}
+
+// normRoundings bounds the roundings of a normalisation, as a fraction of its terms.
+const normRoundings = 0x1p-20
 
 // Affine returns values times a scale, plus a bias, in one fused operation: one of each per
 // channel, one for all or none.

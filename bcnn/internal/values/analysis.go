@@ -167,7 +167,9 @@ func cost(l bcnn.Layer) int64 {
 		units *= 6
 	case bcnn.Channels, bcnn.Pixels:
 		units /= 4
-	case bcnn.Binarize, bcnn.BatchNorm, bcnn.Quantize:
+	case bcnn.BatchNorm:
+		units = 64 * int64(len(op.Gamma))
+	case bcnn.Binarize, bcnn.Quantize:
 		units = 0
 	}
 	return layerUnits + 64*int64(len(l.Inputs)) + units

@@ -74,6 +74,9 @@ func TestOperations(t *testing.T) {
 	window := func(kh, kw int, pad bcnn.Padding) bcnn.Window {
 		return bcnn.Window{KH: kh, KW: kw, StrideH: 1, StrideW: 1, Pad: pad}
 	}
+	norm := func(gamma, beta, mean, variance, epsilon float32) bcnn.Op {
+		return bcnn.BatchNorm{Gamma: []float32{gamma}, Beta: []float32{beta}, Mean: []float32{mean}, Var: []float32{variance}, Epsilon: epsilon}
+	}
 	around := bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}
 	ops := []bcnn.Op{
 		bcnn.Sign{Zero: bcnn.ZeroIsMinus}, bcnn.Sign{Zero: bcnn.ZeroIsPlus},
@@ -82,6 +85,7 @@ func TestOperations(t *testing.T) {
 		bcnn.PReLU{Slope: []float32{0.25}}, bcnn.PReLU{Slope: []float32{-1}}, bcnn.PReLU{Slope: []float32{0}}, bcnn.PReLU{Slope: []float32{1.7}},
 		bcnn.Affine{Scale: []float32{0}, Bias: []float32{2}}, bcnn.Affine{Scale: []float32{-3}}, bcnn.Affine{Scale: []float32{0.1}}, bcnn.Affine{Bias: []float32{0.5}},
 		bcnn.Affine{Scale: []float32{1.5}, Bias: []float32{-0.25}}, bcnn.Affine{Scale: []float32{0.3}, Bias: []float32{1e-3}}, bcnn.Affine{Bias: []float32{3e7}},
+		norm(1, 0, 0, 100, 0), norm(-1, 0.5, 0, 9, 0), norm(0, 0.25, 1, 1, 0), norm(0.7, -0.1, 0.3, 2, 1e-5),
 		bcnn.MaxPool{Window: window(2, 2, bcnn.Padding{})}, bcnn.MaxPool{Window: window(3, 3, around)},
 		bcnn.AvgPool{Window: window(2, 2, bcnn.Padding{})}, bcnn.AvgPool{Window: window(3, 3, around)}, bcnn.AvgPool{Window: window(3, 3, around), CountPadding: true},
 		bcnn.AvgPool{Window: window(1, 3, bcnn.Padding{})}, bcnn.AvgPool{Window: window(5, 5, bcnn.Padding{})},

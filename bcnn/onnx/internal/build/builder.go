@@ -47,12 +47,19 @@ type Builder struct {
 	Rearranges, Refused bool
 
 	values *values.Analysis
+	limits map[limiter]int  // layers that limit values: exporters write one for each reader
 	holes  map[int]Obstacle // by layer: the reason of a hole, if it is not an earlier one
 	// rounding is Rounding by layer, where it is not 0.
 	rounding map[int]float64
 	// quantised are the layers whose weights the file quantises.
 	quantised map[int]bool
 	err       error
+}
+
+// limiter is a bcnn.ReLU or bcnn.Clip of the output of a layer.
+type limiter struct {
+	op bcnn.Op
+	of int
 }
 
 // Options are those of the import that change the network.
@@ -79,6 +86,7 @@ func New(e *eval.Evaluator, maxLayers int, opts Options) *Builder {
 		eval: e, budget: e.Budget, options: opts, maxLayers: maxLayers,
 		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{}, holes: map[int]Obstacle{}, rounding: map[int]float64{}, quantised: map[int]bool{},
 	}
+	b.limits = map[limiter]int{}
 	b.values = values.New(b.Net, b.budget)
 	b.values.Within = b.Tolerance
 	return b
@@ -110,6 +118,14 @@ func (b *Builder) Emit(n *pb.Node, suffix string, op bcnn.Op, shape bcnn.Shape, 
 			panic(fmt.Sprintf("layer %s reads a value on which a function is pending", n.Label()+suffix))
 		}
 		list[i] = in.Layer
+	}
+	switch op.(type) {
+	case bcnn.ReLU, bcnn.Clip:
+		limit, made := limiter{op, list[0]}, false
+		if out.Layer, made = b.limits[limit]; made {
+			return out
+		}
+		b.limits[limit] = len(b.Net.Layers)
 	}
 	name := b.layerName(n.Label() + suffix)
 	out.Layer = b.Net.Append(name, op, list...)
