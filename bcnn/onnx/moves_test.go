@@ -350,3 +350,45 @@ func inside(net *bcnn.Network, m testModel) testModel {
 	m.rounds = true
 	return m
 }
+
+// Images are turned, as tf2onnx leaves them, while a rounding or a step is pending on them: between
+// Round and its limits, inside of a straight-through sum, and for several readers, which share a layer.
+func TestTurnedWhilePending(t *testing.T) {
+	r := rand.New(rand.NewPCG(551, 552))
+	last, first := []int{0, 2, 3, 1}, []int{0, 3, 1, 2}
+	conv := op("Conv", "s w", "y", "pads", []int{1, 1, 1, 1})
+	for _, c := range []struct {
+		name  string
+		nodes []testNode // from x, an image, to s, one of few levels
+		want  map[string]int
+	}{
+		{"between Round and Clip", []testNode{op("Mul", "x two", "a"), op("Transpose", "a", "b", "perm", last), op("Round", "b", "c"), op("Transpose", "c", "d", "perm", first), op("Clip", "d minus two", "e"), op("Mul", "e half", "s")},
+			map[string]int{"quantize": 1, "clip": 0}},
+		{"a straight-through Round", []testNode{op("Transpose", "x", "a", "perm", last), op("Round", "a", "b"), op("Neg", "a", "c"), op("Add", "c b", "d"), op("Add", "a d", "e"), op("Transpose", "e", "f", "perm", first), op("Clip", "f minus two", "s")},
+			map[string]int{"quantize": 1, "add": 0}},
+		{"twice", []testNode{op("Round", "x", "a"), op("Transpose", "a", "b", "perm", last), op("Transpose", "b", "c", "perm", []int{0, 2, 1, 3}), op("Clip", "c minus one", "d"), op("Transpose", "d", "s", "perm", []int{0, 3, 2, 1})},
+			map[string]int{"quantize": 1}},
+		{"truth values", []testNode{op("Greater", "x half", "a"), op("Transpose", "a", "b", "perm", last), op("Cast", "b", "c", "to", 1), op("Mul", "c two", "d"), op("Sub", "d one", "e"), op("Transpose", "e", "s", "perm", first)},
+			map[string]int{"sign": 1, "transpose": 0}},
+		{"several readers", []testNode{op("Sign", "x", "a"), op("Transpose", "a", "b", "perm", last), op("Transpose", "a", "c", "perm", []int{0, 2, 3, 1}), op("Add", "b c", "d"), op("Mul", "d half", "e"), op("Transpose", "e", "s", "perm", first)},
+			map[string]int{"quantize": 1, "sign": 0}},
+		{"levels of each channel", []testNode{op("Greater", "x high", "a"), op("Where", "a one minus", "b"), op("Transpose", "b", "c", "perm", last), op("Transpose", "c", "s", "perm", first)},
+			map[string]int{"sign": 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := testModel{input: image(3, 4, 3), output: "y", nodes: append(slices.Clip(c.nodes), conv), inits: []testTensor{
+				randomTensor(r, "w", []int{2, 3, 3, 3}, -1, 1), floats("high", []int{3, 1, 1}, 0.5, 0, -0.5),
+				number("half", 0.5), number("one", 1), number("minus", -1), number("two", 2)}}
+			net, _ := compare(t, r, m, Options{}, false)
+			have := map[string]int{}
+			for _, l := range net.Layers {
+				have[l.Op.Kind()]++
+			}
+			for kind, n := range c.want {
+				require.Equal(t, n, have[kind], "%s in %v", kind, have)
+			}
+			layers := summarize(t, net)
+			require.Empty(t, layers[len(layers)-1].WhyFloat)
+		})
+	}
+}

@@ -107,17 +107,7 @@ func (im *importer) permute(n *pb.Node, r build.Operand, perm []int) build.Opera
 	if r.Constant != nil {
 		return build.Operand{Constant: im.eval.Transpose(r.Constant, perm)}
 	}
-	v := r.Value
-	if v.Windows == nil { // settling may make a vector of it, with another view
-		v = im.build.Settle(v)
-	}
-	from := v.View
-	v = v.With(n)
-	v.View = make(view.View, len(perm))
-	for i, p := range perm {
-		v.View[i] = from[p]
-	}
-	return build.Operand{Value: v}
+	return build.Operand{Value: im.build.Permuted(n, r.Value, perm)}
 }
 
 func (im *importer) reshape(n *pb.Node) build.Operand {

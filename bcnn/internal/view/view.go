@@ -102,6 +102,15 @@ func (v View) Equal(w View) bool {
 	return slices.EqualFunc(v, w, func(a, b []Atom) bool { return slices.Equal(a, b) })
 }
 
+// Permuted returns the view whose dimension i is dimension perm[i] of v.
+func (v View) Permuted(perm []int) View {
+	out := make(View, len(perm))
+	for i, p := range perm {
+		out[i] = v[p]
+	}
+	return out
+}
+
 // Each returns the view with what f makes of each atom behind the batch.
 func (v View) Each(f func(Atom) []Atom) View {
 	out := View{v[0]}

@@ -169,7 +169,7 @@ func (b *Builder) Bounds(v *Value) (least, most float64) {
 // Moved returns move(v), where a function that is pending on v and the same for all channels stays
 // pending: move repeats values.
 func (b *Builder) Moved(v *Value, move func(v *Value) *Value) *Value {
-	if v.Func == nil || v.Windows != nil || !v.Func.scalar() || slices.ContainsFunc(v.Func.pieces, func(p piece) bool { return p.constant != nil && p.constant.Len() != 1 }) {
+	if v.Func == nil || v.Windows != nil || !v.Func.uniform() {
 		return move(b.Settle(v))
 	}
 	bare := v.With(v.Node)
@@ -179,6 +179,28 @@ func (b *Builder) Moved(v *Value, move func(v *Value) *Value) *Value {
 	f.base = out
 	out = out.With(out.Node)
 	out.Func = &f
+	return out
+}
+
+// uniform reports whether a function is the same for all channels and pixels.
+func (f *Func) uniform() bool {
+	return f.scalar() && !slices.ContainsFunc(f.pieces, func(p piece) bool { return p.constant != nil && p.constant.Len() != 1 })
+}
+
+// Permuted returns a value whose dimension i is dimension perm[i] of v. Windows stay pending, and so
+// does a function that is the same for all channels: exporters turn images between Round and Clip.
+func (b *Builder) Permuted(n *pb.Node, v *Value, perm []int) *Value {
+	if v.Windows == nil && v.Func != nil && (!v.Func.uniform() || !v.Func.base.View.Equal(v.View)) {
+		v = b.Settle(v) // which may make a vector of it, with another view
+	}
+	out := v.With(n)
+	out.View = v.View.Permuted(perm)
+	if v.Func != nil {
+		f := *v.Func
+		f.base = f.base.With(f.base.Node)
+		f.base.View = out.View
+		out.Func, out.turned = &f, &permuted{v, perm}
+	}
 	return out
 }
 

@@ -20,6 +20,13 @@ func (b *Builder) Settle(v *Value) *Value {
 		return v
 	case v.settled != nil:
 		return v.settled
+	case v.turned != nil: // so that all permutations are one layer
+		out := b.Settle(v.turned.of).With(v.Node)
+		if out.View != nil {
+			out.View = out.View.Permuted(v.turned.perm)
+		}
+		v.settled = out
+		return out
 	case v.Windows != nil:
 		return b.spread(v)
 	}

@@ -45,12 +45,20 @@ type Value struct {
 	Windows *Windows
 
 	settled *Value // what Settle has made of it
+	// turned is the value of which this one is a permutation, with the same function pending.
+	turned *permuted
+}
+
+// permuted is a value, and which of its dimensions becomes each dimension of another one.
+type permuted struct {
+	of   *Value
+	perm []int
 }
 
 // With returns a copy of the value, made by node n, for changes.
 func (v *Value) With(n *pb.Node) *Value {
 	w := *v
-	w.Node, w.settled = n, nil
+	w.Node, w.settled, w.turned = n, nil, nil
 	return &w
 }
 
