@@ -33,6 +33,9 @@ func (im *importer) compare(n *pb.Node) build.Operand {
 		r := im.operate(n, "Sub", operands[0], operands[1])
 		v, t, f = r.Value, eval.Scalar(pb.Float, 0), eval.BinaryOps[n.OpType]
 	}
+	if v.Type.Quantised() && t.Type == v.Type && !v.IsStep() && !im.build.Bytes(v.Layer) {
+		v, t = im.build.Integers(n, v), im.eval.Cast(pb.Float)([]*eval.Tensor{t})
+	}
 	if v.Func == nil && (v.Type == pb.Int64 || v.Type == pb.Int32) && t.Type == v.Type {
 		v, t = im.channelIndices(n, v, t)
 	}
@@ -111,7 +114,11 @@ func (im *importer) unary(n *pb.Node, operands []build.Operand) build.Operand {
 		return build.Operand{Value: im.reciprocal(n, v)}
 	case "Ceil", "Floor", "Round":
 		f := eval.UnaryOps[n.OpType]
-		return im.build.Round(n, v, v.Type, 1, func(_ int, x float32) float64 { return f(float64(x)) })
+		how := build.Rounding{Channels: 1, Level: func(_ int, x float32) float64 { return f(float64(x)) }}
+		if n.OpType == "Round" {
+			how.Nearest = func(v *build.Value) *build.Value { return v }
+		}
+		return im.build.Round(n, v, v.Type, how)
 	}
 	panic(try.Errorf("%w on computed tensors, only on constants", errUnsupported))
 }
@@ -147,7 +154,7 @@ func (im *importer) cast(n *pb.Node, r build.Operand, typ pb.DataType) build.Ope
 		return build.Operand{Value: out}
 	}
 	number := v.Type == pb.Int64 || v.Type == pb.Int32 // a channel index
-	if typ != v.Type && (typ != pb.Float || v.Type != pb.Uint8) && !(number && (typ == pb.Int32 || typ == pb.Int64 || typ == pb.Float)) {
+	if typ != v.Type && (typ != pb.Float || !v.Type.Quantised()) && !(number && (typ == pb.Int32 || typ == pb.Int64 || typ == pb.Float)) {
 		try.Failf("Cast of a computed tensor from %v to %v is not supported", v.Type, typ)
 	}
 	out := v.With(n)

@@ -138,7 +138,7 @@ func TestErrors(t *testing.T) {
 		{"training", []testNode{op("BatchNormalization", "x v v v v", "y", "training_mode", 1)}, []testTensor{f("v", 3)}, []string{"training_mode"}},
 		{"second output", []testNode{op("MaxPool", "x", "a b", "kernel_shape", []int{2, 2}), op("Relu", "b", "y")}, nil, []string{`"b"`}},
 		{"transposed batch", []testNode{op("Flatten", "x", "a"), op("Gemm", "a v", "y", "transA", 1)}, []testTensor{f("v", 48, 2)}, []string{"transA"}},
-		{"many bits", []testNode{op("onnx.brevitas/Quant", "x one zero nine", "y")}, []testTensor{zero, one, number("nine", 9)}, []string{"at most 256 levels"}},
+		{"many bits", []testNode{op("onnx.brevitas/Quant", "x one zero nine", "y", "rounding_mode", "FLOOR")}, []testTensor{zero, one, number("nine", 9)}, []string{"at most 256 levels"}},
 		{"late Binarize", []testNode{op("Relu", "x", "a"), op("bitcnn/Binarize", "a", "y", "scheme", "lbp")}, nil, []string{"graph's input"}},
 		{"constant output", []testNode{op("Relu", "one", "y")}, []testTensor{one}, []string{"constant"}},
 		{"branch by what is computed", []testNode{op("Less", "x zero", "c"), op("If", "c", "y")}, []testTensor{zero}, []string{"(If, index 1)", "its condition is computed"}},

@@ -322,13 +322,13 @@ func (n testNode) execute(in []array, m testModel) array {
 				typ = t.typ
 			}
 		}
-		limits := map[pb.DataType][2]float64{pb.Uint8: {0, 255}, pb.Int8: {-128, 127}}[typ]
+		lo, hi := typ.Limits()
 		return broadcastArrays(in, func(x []float64) float64 {
 			zero := 0.0
 			if len(x) > 2 {
 				zero = x[2]
 			}
-			return max(limits[0], min(math.RoundToEven(x[0]/x[1])+zero, limits[1]))
+			return max(float64(lo), min(math.RoundToEven(x[0]/x[1])+zero, float64(hi)))
 		})
 	case "Conv":
 		return n.conv(in)
@@ -443,6 +443,21 @@ func (n testNode) execute(in []array, m testModel) array {
 		return gatherND(in[0], in[1])
 	case "Slice":
 		return n.slice(in)
+	case "Resize": // asymmetric, rounded down
+		scales, dims := in[2].v, slices.Clone(in[0].dims)
+		for i := range dims {
+			dims[i] *= int(scales[i])
+		}
+		out := newArray(dims...)
+		for i := range out.v {
+			at, rest, stride := 0, i, 1
+			for d := len(dims) - 1; d >= 0; d-- {
+				at += rest % dims[d] / int(scales[d]) * stride
+				rest, stride = rest/dims[d], stride*in[0].dims[d]
+			}
+			out.v[i] = in[0].v[at]
+		}
+		return out
 	case "Concat":
 		return n.concat(in)
 	case "Tile":

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
@@ -54,10 +55,9 @@ func (im *importer) linear(n *pb.Node) (l linear) {
 				same = same && l.zero.At(i) == l.zero.At(0)
 			}
 		}))
-		if !same {
-			try.Failf("a computed tensor must have one zero point for all channels")
+		if same {
+			l.zero = eval.Scalar(l.zero.Type, l.zero.At(0))
 		}
-		l.zero = eval.Scalar(l.zero.Type, l.zero.At(0))
 	}
 	l.scale = along(l.scale)
 	l.zero = along(l.zero)
@@ -94,8 +94,19 @@ func (im *importer) dequantizeLinear(n *pb.Node) build.Operand {
 		return r
 	}
 	v := l.x.Value
-	if !v.IsRounded() || v.Type == pb.Float {
+	if !v.Type.Quantised() {
 		try.Failf("a computed input is supported only behind QuantizeLinear")
+	}
+	if !v.IsRounded() || l.zero != nil && l.zero.Len() > 1 {
+		r := build.Operand{Value: im.build.Integers(n, v)}
+		if l.zero != nil {
+			r = im.withConstant(n, "Sub", r.Value, im.eval.Cast(pb.Float)([]*eval.Tensor{l.zero}), false)
+			// Limits that change nothing keep difference and product apart: together they would be
+			// rounded once, to something that is not 0 at the zero point.
+			const most = 1 << 17
+			r.Value = im.build.Emit(n, "/limits", bcnn.Clip{Min: -most, Max: most}, r.Value.Shape, r.Value)
+		}
+		return im.withConstant(n, "Mul", r.Value, l.scale, false)
 	}
 	out := v.With(n)
 	if l.zero != nil {
@@ -121,7 +132,17 @@ func requireFloat(n *pb.Node, attribute string) {
 	}
 }
 
-// quantizeLinear imports QuantizeLinear: x/scale, rounded, plus zero, limited to INT8 or UINT8.
+// dividing returns a function that emits a value over scales, one or one per channel.
+func (im *importer) dividing(n *pb.Node, scales []float32) func(v *build.Value) *build.Value {
+	return func(v *build.Value) *build.Value {
+		if len(scales) == 1 && scales[0] == 1 {
+			return v
+		}
+		return im.build.Emit(n, "/quotient", im.quotient(v, scales), v.Shape, v)
+	}
+}
+
+// quantizeLinear imports QuantizeLinear: x/scale, rounded, plus zero, limited to integers of 2 to 16 bits.
 func (im *importer) quantizeLinear(n *pb.Node) build.Operand {
 	l := im.linear(n)
 	typ := pb.DataType(n.Int("output_dtype", 0))
@@ -134,22 +155,30 @@ func (im *importer) quantizeLinear(n *pb.Node) build.Operand {
 		typ = pb.Uint8
 	}
 	requireFloat(n, "precision")
-	lo, hi := 0.0, float64(math.MaxUint8)
-	switch typ {
-	case pb.Uint8:
-	case pb.Int8:
-		lo, hi = math.MinInt8, math.MaxInt8
-	default:
-		try.Failf("quantisation to %v is not supported, want UINT8 or INT8", typ)
+	if !typ.Quantised() {
+		try.Failf("quantisation to %v is not supported, want integers of 2 to 16 bits", typ)
 	}
+	least, most := typ.Limits()
+	lo, hi := float64(least), float64(most)
 	if v := l.x.Value; v != nil {
-		v, scales := im.divisors(n, v, l.scale)
-		zero := 0.0
+		var zeros []float32
 		if l.zero != nil {
-			zero = l.zero.At(0)
+			if l.zero.Len() > 1 {
+				v = im.build.Settle(v)
+			}
+			v, zeros = im.build.Broadcast(v, im.eval.Cast(pb.Float)([]*eval.Tensor{l.zero}), n)
 		}
-		return im.build.Round(n, v, typ, len(scales), func(c int, x float32) float64 {
-			return max(lo, min(math.RoundToEven(float64(x/scales[c]))+zero, hi))
+		v, scales := im.divisors(n, v, l.scale)
+		zero := func(c int) float64 { return 0 }
+		if len(zeros) > 0 {
+			zero = func(c int) float64 { return float64(zeros[c%len(zeros)]) }
+		}
+		return im.build.Round(n, v, typ, build.Rounding{
+			Channels: max(len(scales), len(zeros)),
+			Level: func(c int, x float32) float64 {
+				return max(lo, min(math.RoundToEven(float64(x/scales[c%len(scales)]))+zero(c), hi))
+			},
+			Nearest: im.dividing(n, scales), Zeros: zeros,
 		})
 	}
 	y := im.computed(l.x.Constant, []string{"Div"}, l.scale)

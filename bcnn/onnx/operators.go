@@ -212,5 +212,8 @@ func (im *importer) imported(n *pb.Node, handler handler) build.Operand {
 	if r, ok := im.ofRows(n, handler); ok {
 		return r
 	}
+	if r, ok := im.ofIntegers(n, handler); ok {
+		return r
+	}
 	return im.inFloat(n, handler)
 }

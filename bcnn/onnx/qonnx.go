@@ -57,7 +57,9 @@ func (im *importer) quantNode(n *pb.Node) build.Operand {
 		return im.bipolar(n, operands[0], c[1])
 	}
 	least, most := try.Values(eval.QuantLimits(c[3], signed != 0, narrow != 0))
-	return im.quantValue(n, operands[0].Value, c[1], c[1], func(x float32) float64 {
+	mode := strings.ToUpper(n.Text("rounding_mode", "ROUND"))
+	near := zero == 0 && (mode == "ROUND" || mode == "HALF_EVEN")
+	return im.quantValue(n, operands[0].Value, c[1], c[1], near, func(x float32) float64 {
 		return rounding(max(least, min(float64(x+zero), most))) - float64(zero)
 	})
 }
@@ -115,10 +117,14 @@ func (im *importer) divisors(n *pb.Node, v *build.Value, scale *eval.Tensor) (*b
 	return v, scales
 }
 
-// quantValue returns round(v/scale)·by.
-func (im *importer) quantValue(n *pb.Node, v *build.Value, scale, by *eval.Tensor, round func(x float32) float64) build.Operand {
+// quantValue returns round(v/scale)·by. near says that round gives the nearest integer within limits.
+func (im *importer) quantValue(n *pb.Node, v *build.Value, scale, by *eval.Tensor, near bool, round func(x float32) float64) build.Operand {
 	v, scales := im.divisors(n, v, scale)
-	r := im.build.Round(n, v, v.Type, len(scales), func(c int, x float32) float64 { return round(x / scales[c]) })
+	how := build.Rounding{Channels: len(scales), Level: func(c int, x float32) float64 { return round(x / scales[c]) }}
+	if near {
+		how.Nearest = im.dividing(n, scales)
+	}
+	r := im.build.Round(n, v, v.Type, how)
 	if len(scales) == 1 {
 		if out, ok := r.Value.Scaled(n, by.At(0)); ok {
 			return build.Operand{Value: out}
@@ -165,7 +171,7 @@ func (im *importer) truncNode(n *pb.Node) build.Operand {
 		try.Failf("a division by 2 to the power of %v is not supported, want a power from −32 to 32", shift)
 	}
 	power := math.Exp2(math.RoundToEven(shift))
-	return im.quantValue(n, v, scale, by, func(x float32) float64 {
+	return im.quantValue(n, v, scale, by, false, func(x float32) float64 {
 		return rounding(max(least, min(math.RoundToEven(float64(x))/power, most)))
 	})
 }
@@ -209,10 +215,10 @@ func (im *importer) multiThreshold(n *pb.Node) build.Operand {
 		row.F32[c] = float32(c)
 	}
 	v, rows := im.build.Broadcast(v, row, n)
-	r := im.build.Round(n, v, pb.Float, len(rows), func(c int, x float32) float64 {
+	r := im.build.Round(n, v, pb.Float, build.Rounding{Channels: len(rows), Level: func(c int, x float32) float64 {
 		list := sorted[int(rows[c])*each:][:each]
 		return float64(sort.Search(each, func(i int) bool { return !(x >= list[i]) }))
-	})
+	}})
 	if scale != 1 {
 		r = im.compute(n, "Mul", r, build.Operand{Constant: eval.Scalar(pb.Float, float64(scale))})
 	}

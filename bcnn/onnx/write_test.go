@@ -211,6 +211,12 @@ func (t testTensor) encode() []byte {
 		return message(b, 9, t.raw())
 	}
 	var packed []byte
+	if t.typ.Bits() < 8 {
+		for _, v := range t.raw() {
+			packed = protowire.AppendVarint(packed, uint64(v))
+		}
+		return message(b, 5, packed)
+	}
 	for _, v := range t.values {
 		switch t.typ {
 		case pb.Float:
@@ -232,8 +238,14 @@ func (t testTensor) encode() []byte {
 
 func (t testTensor) raw() []byte {
 	var b []byte
-	for _, v := range t.values {
+	for i, v := range t.values {
 		switch t.typ {
+		case pb.Uint4, pb.Int4, pb.Uint2, pb.Int2:
+			width := t.typ.Bits()
+			if i*width%8 == 0 {
+				b = append(b, 0)
+			}
+			b[len(b)-1] |= byte(int64(v)) << (8 - width) >> (8 - width) << (i * width % 8)
 		case pb.Float:
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(v)))
 		case pb.Double:

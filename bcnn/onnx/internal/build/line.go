@@ -1,6 +1,8 @@
 package build
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -31,6 +33,23 @@ type line struct {
 type rounding struct {
 	level    func(channel int, x float32) float64
 	channels int // 1 if level is the same function for all channels
+	// nearest makes layers of a settled value whose nearest integers, ties to even, plus those of
+	// zeros, are the levels. It is nil for other roundings.
+	nearest func(v *Value) *Value
+	zeros   []float32
+}
+
+// Rounding is how Round rounds a value.
+type Rounding struct {
+	// Level returns the integer of a number of a channel; with Channels of 1 it is the same
+	// function for all.
+	Level    func(channel int, x float32) float64
+	Channels int
+	// Nearest, if it is not nil, makes layers of a value: Level takes their nearest integers, ties
+	// to even, adds that of Zeros, one number or one per channel, and limits the sums. With it there
+	// may be any number of levels.
+	Nearest func(v *Value) *Value
+	Zeros   []float32
 }
 
 // at returns the integer of a number of a channel, as the operators compute it in float32. A value
@@ -187,24 +206,23 @@ func (f *Func) with(l *line) *Func {
 	return &Func{base: f.base, pieces: []piece{{line: l}}, node: f.node}
 }
 
-// Round rounds a value. level returns the integer of a number of a channel; with channels of 1 it
-// is the same function for all. The result is of type typ.
-func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, level func(channel int, x float32) float64) Operand {
+// Round rounds a value. The result is of type typ.
+func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, how Rounding) Operand {
 	try.Check(v.CheckReal())
 	f := b.funcOf(v)
-	if channels > 1 && (len(f.pieces) > 1 || f.pieces[0].line.channels() > 1) {
+	if how.Channels > 1 && (len(f.pieces) > 1 || f.pieces[0].line.channels() > 1) {
 		f = b.funcOf(b.Settle(v))
 	}
 	of := try.Value(b.values.Of(f.base.Layer))
 	out := &Func{base: f.base, t: f.t}
 	for _, p := range f.pieces {
 		if p.constant == nil {
-			p.line = b.rounded(p.line, &rounding{level, channels}, of)
+			p.line = b.rounded(p.line, &rounding{how.Level, how.Channels, how.Nearest, how.Zeros}, of)
 		} else {
 			t := b.eval.NewTensor(typ, p.constant.Dims)
 			try.Check(b.budget.Loop(t.Len(), func(lo, hi int) {
 				for i := lo; i < hi; i++ {
-					t.Set(i, level(0, float32(p.constant.At(i))))
+					t.Set(i, how.Level(0, float32(p.constant.At(i))))
 				}
 			}))
 			p.constant = t
@@ -218,7 +236,12 @@ func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, lev
 // rounded returns the line that rounds the values of l. Its limits are the integers that the base
 // can have, whose values are in the set of.
 func (b *Builder) rounded(l *line, outer *rounding, of sets.Set) *line {
-	r := &rounding{level: outer.at, channels: max(outer.channels, l.channels())}
+	r := &rounding{level: outer.at, channels: max(outer.channels, l.channels()), nearest: outer.nearest, zeros: outer.zeros}
+	if outer.nearest != nil && *l != *unlimited() {
+		r.nearest = func(v *Value) *Value {
+			return outer.nearest(b.Settle(b.pending(v.Node, pb.Float, b.funcOf(v).with(l))))
+		}
+	}
 	if l.rounding != nil || r.channels > 1 && l.lo > -math.MaxFloat32 || r.channels > 1 && l.hi < math.MaxFloat32 {
 		inner := *l
 		r.level = func(c int, x float32) float64 { return outer.at(c, inner.value(c, x)) }
@@ -336,13 +359,11 @@ func rounder(x, y float32) bool {
 // other values.
 func (v *Value) Convert(n *pb.Node, typ pb.DataType) (out *Value, ok bool) {
 	lo, hi := math.Inf(-1), math.Inf(1)
-	switch typ {
-	case pb.Uint8:
-		lo, hi = 0, math.MaxUint8
-	case pb.Int8:
-		lo, hi = math.MinInt8, math.MaxInt8
-	case pb.Float, pb.Int32, pb.Int64:
-	default:
+	switch {
+	case typ.Quantised():
+		least, most := typ.Limits()
+		lo, hi = float64(least), float64(most)
+	case typ != pb.Float && typ != pb.Int32 && typ != pb.Int64:
 		return nil, false
 	}
 	s := v.roundedLine()
@@ -352,6 +373,16 @@ func (v *Value) Convert(n *pb.Node, typ pb.DataType) (out *Value, ok bool) {
 	out = v.With(n)
 	out.Type = typ
 	return out, true
+}
+
+// Integers returns the integers of a quantised value as a settled FLOAT value.
+func (b *Builder) Integers(n *pb.Node, v *Value) *Value {
+	out, ok := v.Convert(n, pb.Float)
+	if !ok {
+		out = v.With(n)
+		out.Type = pb.Float
+	}
+	return b.Settle(out)
 }
 
 // lineLayer emits a Clip, or a Quantize with its gain and offset, for a line.
@@ -365,6 +396,9 @@ func (b *Builder) lineLayer(v *Value) *Value {
 			return float32(x)
 		}
 		return b.Emit(v.Func.node, "", bcnn.Clip{Min: limit(s.lo), Max: limit(s.hi)}, v.Shape, base)
+	}
+	if out := b.nearest(v); out != nil {
+		return out
 	}
 	s.checkBounded()
 	low, levels := s.lo+s.shift, int(s.hi-s.lo)+1
@@ -381,18 +415,57 @@ func (b *Builder) lineLayer(v *Value) *Value {
 	return b.scaled(v.Node, b.Emit(v.Node, "", q, base.Shape, base), []float32{s.gain}, []float32{s.offset})
 }
 
+// toWhole is added to numbers and taken away again, which rounds those of up to mostNear to integers,
+// ties to even.
+const (
+	toWhole  = 3 << 22
+	mostNear = 1 << 21
+)
+
+// nearest emits layers that round to more integers than there may be levels. It is nil for fewer, and
+// for roundings that no layers compute.
+func (b *Builder) nearest(v *Value) *Value {
+	s, r := v.line(), v.line().rounding
+	if r.nearest == nil || s.levelled() == nil || !(s.lo >= -mostNear && s.hi <= mostNear) {
+		return nil
+	}
+	n := v.Node
+	limited := func(y *Value, lo, hi float64) *Value {
+		return b.Emit(n, "/limits", bcnn.Clip{Min: float32(lo), Max: float32(hi)}, y.Shape, y)
+	}
+	plus := func(y *Value, list ...float32) *Value {
+		if len(list) == 1 && list[0] == 0 {
+			return y
+		}
+		return b.Emit(n, "/sum", bcnn.Affine{Bias: list}, y.Shape, y)
+	}
+	lo, hi, moved := s.lo, s.hi, len(r.zeros) > 0
+	if moved {
+		lo, hi = -mostNear, mostNear
+	}
+	y := plus(plus(limited(r.nearest(v.Func.base), lo, hi), toWhole), -toWhole)
+	if moved {
+		y = limited(plus(y, r.zeros...), s.lo, s.hi)
+	}
+	return b.scaled(n, plus(y, float32(s.shift)), []float32{s.gain}, []float32{s.offset})
+}
+
 // least returns the least number that is rounded to k or more.
 func (l *line) least(channel int, k float64) float32 {
 	return f32.Least(func(x float32) bool { return l.rounding.at(channel, x) >= k })
 }
 
 // checkBounded fails if a line has more integers than there may be levels.
-func (l *line) checkBounded() {
+func (l *line) checkBounded() { try.Check(l.levelled()) }
+
+// levelled returns why a line has no levels: it has too many integers.
+func (l *line) levelled() error {
 	if !(l.hi-l.lo < mostWhole) {
-		try.Failf("it rounds to whole numbers without bounds: a Clip must stand before or behind it")
+		return errors.New("it rounds to whole numbers without bounds: a Clip must stand before or behind it")
 	}
 	low, high := l.lo+l.shift, l.hi+l.shift
 	if high-low+1 > bcnn.MaxLevels || max(-low, high, low, -high) > bcnn.MaxLevels {
-		try.Failf("it gives whole numbers from %v to %v, of which at most %d levels are supported", low, high, bcnn.MaxLevels)
+		return fmt.Errorf("it gives whole numbers from %v to %v, of which at most %d levels are supported", low, high, bcnn.MaxLevels)
 	}
+	return nil
 }

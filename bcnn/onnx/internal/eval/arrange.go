@@ -32,7 +32,7 @@ func (e *Evaluator) Trilu(t *Tensor, k int64, upper bool) *Tensor {
 
 // EyeLike returns a matrix of the given dimensions with ones on diagonal k, and zeros elsewhere.
 func (e *Evaluator) EyeLike(typ pb.DataType, dims []int, k int64) *Tensor {
-	if len(dims) != 2 || typ.Size() == 0 {
+	if len(dims) != 2 || typ.Bits() == 0 {
 		try.Failf("the result would have shape %v and elements of %v, want a matrix of a supported type", dims, typ)
 	}
 	out := e.NewTensor(typ, slices.Clone(dims))

@@ -21,7 +21,7 @@ func (e *Evaluator) Bitwise(op string) PointFunc {
 	shift := op == "LEFT" || op == "RIGHT"
 	return func(args []*Tensor) *Tensor {
 		a, b := args[0], args[1]
-		width := 8 * uint64(a.Type.Size())
+		width := uint64(a.Type.Bits())
 		switch {
 		case a.HasBatch() || b.HasBatch():
 			try.Fail(errBatch)
@@ -56,19 +56,9 @@ func (e *Evaluator) BitwiseNot(t *Tensor) *Tensor {
 
 // wrapped returns the integer of a type that has the low bits of x.
 func wrapped(typ pb.DataType, x uint64) int64 {
-	switch typ {
-	case pb.Uint8:
-		return int64(uint8(x))
-	case pb.Int8:
-		return int64(int8(x))
-	case pb.Uint16:
-		return int64(uint16(x))
-	case pb.Int16:
-		return int64(int16(x))
-	case pb.Uint32:
-		return int64(uint32(x))
-	case pb.Int32:
-		return int64(int32(x))
+	unused := 64 - typ.Bits()
+	if least, _ := typ.Limits(); least == 0 {
+		return int64(x << unused >> unused)
 	}
-	return int64(x)
+	return int64(x<<unused) >> unused
 }

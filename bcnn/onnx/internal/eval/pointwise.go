@@ -256,12 +256,12 @@ func (e *Evaluator) Cast(to pb.DataType) PointFunc {
 		}
 		switch to {
 		case pb.Float, pb.Double, pb.Float16, pb.BFloat16, pb.Bool,
-			pb.Int64, pb.Int32, pb.Int16, pb.Int8, pb.Uint32, pb.Uint16, pb.Uint8:
+			pb.Int64, pb.Int32, pb.Int16, pb.Int8, pb.Int4, pb.Int2, pb.Uint32, pb.Uint16, pb.Uint8, pb.Uint4, pb.Uint2:
 		default:
 			try.Failf("Cast to %v is not supported", to)
 		}
 		integers := !to.Real() && to != pb.Bool
-		if a.HasBatch() && (!integers || to.Size() < 4) {
+		if a.HasBatch() && (!integers || to.Bits() < 32) {
 			try.Fail(errBatch)
 		}
 		out := e.NewTensor(to, a.Dims)

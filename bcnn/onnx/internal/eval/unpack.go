@@ -24,8 +24,8 @@ func (e *Evaluator) Tensor(p *pb.Tensor) (*Tensor, error) {
 }
 
 func (e *Evaluator) unpack(p *pb.Tensor) (*Tensor, error) {
-	size := p.Type.Size()
-	if size == 0 {
+	width := p.Type.Bits()
+	if width == 0 {
 		return nil, fmt.Errorf("elements of %v are not supported", p.Type)
 	}
 	dims := make([]int, len(p.Dims))
@@ -39,7 +39,7 @@ func (e *Evaluator) unpack(p *pb.Tensor) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	bytes := int64(n) * int64(size)
+	bytes := (int64(n)*int64(width) + 7) / 8
 	raw, isRaw := p.Raw, p.HasRaw
 	switch {
 	case p.External != nil:
@@ -61,7 +61,7 @@ func (e *Evaluator) unpack(p *pb.Tensor) (*Tensor, error) {
 		}
 	} else if count, err := e.countVarints(p.Varints); err != nil {
 		return nil, err
-	} else if count != n {
+	} else if width >= 8 && count != n || width < 8 && int64(count) != bytes {
 		return nil, fmt.Errorf("it has %d values for dimensions %v", count, dims)
 	}
 	t, err := try.Do(func() *Tensor { return e.NewTensor(p.Type, dims) })
@@ -69,20 +69,24 @@ func (e *Evaluator) unpack(p *pb.Tensor) (*Tensor, error) {
 		return nil, err
 	}
 	var failed error
-	varints := p.Varints
+	varints, packed := p.Varints, uint64(0)
+	each := max(1, 8/width) // elements of a byte
 	err = e.Budget.Loop(n, func(lo, hi int) {
 		for i := lo; i < hi && failed == nil; i++ {
-			if isRaw {
-				failed = t.store(i, littleEndian(raw[i*size:], size))
-				continue
+			switch {
+			case i%each != 0:
+				packed >>= width
+			case isRaw:
+				packed = littleEndian(raw[i/each*max(1, width/8):], max(1, width/8))
+			default:
+				u, n := protowire.ConsumeVarint(varints)
+				if n < 0 {
+					failed = protowire.ParseError(n)
+					return
+				}
+				packed, varints = u, varints[n:]
 			}
-			u, n := protowire.ConsumeVarint(varints)
-			if n < 0 {
-				failed = protowire.ParseError(n)
-				return
-			}
-			failed = t.store(i, u)
-			varints = varints[n:]
+			failed = t.store(i, packed)
 		}
 	})
 	if err == nil {
@@ -118,12 +122,6 @@ func (t *Tensor) store(i int, u uint64) error {
 		t.F32[i] = math.Float32frombits(uint32(uint16(u)) << 16)
 	case pb.Double:
 		t.F64[i] = math.Float64frombits(u)
-	case pb.Int8:
-		t.I64[i] = int64(int8(u))
-	case pb.Int16:
-		t.I64[i] = int64(int16(u))
-	case pb.Int32:
-		t.I64[i] = int64(int32(u))
 	case pb.Bool:
 		if u != 0 {
 			t.I64[i] = 1
@@ -133,14 +131,8 @@ func (t *Tensor) store(i int, u uint64) error {
 			return fmt.Errorf("value %d is too large", u)
 		}
 		t.I64[i] = int64(u)
-	case pb.Uint8:
-		t.I64[i] = int64(uint8(u))
-	case pb.Uint16:
-		t.I64[i] = int64(uint16(u))
-	case pb.Uint32:
-		t.I64[i] = int64(uint32(u))
-	default: // pb.Int64
-		t.I64[i] = int64(u)
+	default:
+		t.I64[i] = wrapped(t.Type, u)
 	}
 	return nil
 }
