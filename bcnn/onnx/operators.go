@@ -70,7 +70,7 @@ func init() {
 		"RMSNormalization":          (*importer).norm,
 		"Range":                     (*importer).rangeNode,
 		"Reshape":                   (*importer).reshape,
-		"Resize":                    arranged(alongRows((*importer).resize)),
+		"Resize":                    channelsBehind(arranged(alongRows((*importer).resize))),
 		"Scatter":                   (*importer).scatter,
 		"ScatterElements":           (*importer).scatter,
 		"ScatterND":                 (*importer).scatter,
@@ -99,7 +99,7 @@ func init() {
 		"TopK":                      (*importer).topK,
 		"Transpose":                 (*importer).transpose,
 		"Unsqueeze":                 func(im *importer, n *pb.Node) build.Operand { return im.squeeze(n, true) },
-		"Upsample":                  arranged(alongRows((*importer).resize)),
+		"Upsample":                  channelsBehind(arranged(alongRows((*importer).resize))),
 		"Where":                     (*importer).whereNode,
 	}
 	for op := range eval.UnaryOps {
