@@ -149,11 +149,11 @@ func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) build.Ope
 		if a.Shape.Values() > b.Shape.Values() {
 			small, large = 1, 0
 		}
-		repeated, err := try.Do(func() *build.Value { return im.build.Repeat(n, both[small], both[large]) })
+		repeated, like, err := im.build.Repeated(n, both[small], both[large])
 		if err != nil {
 			try.Failf("two computed tensors must have the same shape, or sizes of 1 in one of them, and no different Transpose before them: %w", err)
 		}
-		both[small] = repeated
+		both[small], both[large] = repeated, like
 		a, b = both[0], both[1]
 	}
 	if op == "Sub" {

@@ -290,7 +290,9 @@ func (im *importer) squeeze(n *pb.Node, insert bool) build.Operand {
 	r := im.operand(n, 0)
 	v := r.Value
 	if v != nil {
-		v = im.build.Movable(v)
+		if v.Windows == nil {
+			v = im.build.Settle(v)
+		}
 		r.Value = v
 	}
 	space := rankOf(r)
@@ -330,7 +332,7 @@ func (im *importer) squeeze(n *pb.Node, insert bool) build.Operand {
 	}
 	out := v.With(n)
 	out.View = edit(v.View, list, insert, nil)
-	if !view.IsBatch(out.View[0]) {
+	if view.IsBatch(v.View[0]) && !view.IsBatch(out.View[0]) {
 		try.Failf("the batch must stay the first dimension")
 	}
 	return build.Operand{Value: out}

@@ -195,3 +195,40 @@ func TestLargestOfSoftmax(t *testing.T) {
 	_, _, err := Decode(t.Context(), s.m.encode(), Options{})
 	require.ErrorContains(t, err, "the largest values of a softmax over other dimensions")
 }
+
+// The dimensions of attention and of patches: a first dimension of three parts that is split and
+// dropped, as timm's unbind(0) leaves it, and normalisations over the last one of patches, as an
+// operator and written out.
+func TestPartsAndPatches(t *testing.T) {
+	r := rand.New(rand.NewPCG(557, 558))
+	heads := []testNode{op("Conv", "x thrice", "qkv"), op("Reshape", "qkv sequence", "positions"), op("Transpose", "positions", "turned", "perm", []int{0, 2, 1}), op("Reshape", "turned five", "a"), op("Transpose", "a", "b", "perm", []int{2, 0, 3, 1, 4})}
+	patches := []testNode{op("Reshape", "x six", "a"), op("Transpose", "a", "b", "perm", []int{0, 2, 4, 3, 5, 1}), op("Reshape", "b rows", "p")}
+	product := []testNode{op("Transpose", "k", "l", "perm", []int{0, 1, 3, 2}), op("MatMul", "q l", "m"), op("MatMul", "m v", "o"), op("Flatten", "o", "y")}
+	for _, c := range []struct {
+		name  string
+		nodes []testNode
+	}{
+		{"Split and Squeeze", slices.Concat(heads, []testNode{op("Split", "b", "c d e", "axis", 0), op("Squeeze", "c first", "q"), op("Squeeze", "d first", "k"), op("Squeeze", "e first", "v")}, product)},
+		{"Slice and Squeeze", slices.Concat(heads, []testNode{op("Slice", "b first one first", "c"), op("Slice", "b one two first", "d"), op("Slice", "b two three first", "e"),
+			op("Squeeze", "c first", "q"), op("Squeeze", "d first", "k"), op("Squeeze", "e first", "v")}, product)},
+		{"Gather", slices.Concat(heads, []testNode{op("Gather", "b zeroth", "q", "axis", 0), op("Gather", "b second", "k", "axis", 0), op("Gather", "b third", "v", "axis", 0)}, product)},
+		{"Unsqueeze and Squeeze", []testNode{op("Neg", "x", "h"), op("Transpose", "h", "a", "perm", []int{1, 0, 2, 3}), op("Unsqueeze", "a two", "b"), op("Squeeze", "b two", "c"), op("Transpose", "c", "y", "perm", []int{1, 0, 2, 3})}},
+		{"LayerNormalization of patches", slices.Concat(patches, []testNode{op("LayerNormalization", "p scale shift", "n"), op("MatMul", "n w", "y")})},
+		{"written out", slices.Concat(patches, []testNode{op("ReduceMean", "p", "mean", "axes", []int{-1}), op("Sub", "p mean", "d"), op("Mul", "d d", "square"), op("ReduceMean", "square", "variance", "axes", []int{-1}),
+			op("Add", "variance epsilon", "e"), op("Sqrt", "e", "f"), op("Div", "d f", "g"), op("Mul", "g scale", "h"), op("Add", "h shift", "n"), op("MatMul", "n w", "y")})},
+		{"written out with Pow", slices.Concat(patches, []testNode{op("ReduceMean", "p", "mean", "axes", []int{2}), op("Sub", "p mean", "d"), op("Pow", "d square", "s"), op("ReduceMean", "s", "variance", "axes", []int{2}),
+			op("Add", "variance epsilon", "e"), op("Sqrt", "e", "f"), op("Div", "d f", "g"), op("Mul", "g scale", "h"), op("Add", "h shift", "n"), op("MatMul", "n w", "y")})},
+		{"less the maximum", slices.Concat(patches, []testNode{op("ReduceMax", "p", "m", "axes", []int{2}), op("Sub", "p m", "d"), op("MatMul", "d w", "y")})},
+		{"Resize with the channels behind", []testNode{op("Transpose", "x", "a", "perm", []int{0, 2, 3, 1}), op("Resize", "a _ scales", "b", "mode", "nearest", "coordinate_transformation_mode", "asymmetric", "nearest_mode", "floor"),
+			op("Transpose", "b", "y", "perm", []int{0, 3, 1, 2})}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := testModel{input: image(3, 4, 4), output: "y", nodes: c.nodes, rounds: true, regrouped: true, opset: 17, inits: []testTensor{
+				randomTensor(r, "thrice", []int{12, 3, 1, 1}, -1, 1), ints("sequence", -1, 12, 16), ints("five", -1, 16, 3, 2, 2), ints("six", -1, 3, 2, 2, 2, 2), ints("rows", -1, 4, 12), ints("first", 0), ints("one", 1), ints("two", 2), ints("three", 3),
+				{name: "zeroth", typ: pb.Int64, dims: []int{}, values: []float64{0}}, {name: "second", typ: pb.Int64, dims: []int{}, values: []float64{1}}, {name: "third", typ: pb.Int64, dims: []int{}, values: []float64{2}},
+				randomTensor(r, "scale", []int{12}, 0.5, 1, 2), randomTensor(r, "shift", []int{12}, -1, 0, 0.5), number("epsilon", 1e-5), number("square", 2),
+				randomTensor(r, "w", []int{12, 5}, -1, 1), floats("scales", []int{4}, 1, 2, 3, 1)}}
+			compare(t, r, m, Options{}, false)
+		})
+	}
+}

@@ -321,12 +321,12 @@ func (b *Builder) Pair(n *pb.Node, op bcnn.Op, x, y *Value) *Value {
 	}
 	pixels := y.Shape.H == x.Shape.H && y.Shape.W == x.Shape.W || y.Shape.Pixels() == 1
 	if !fits || !pixels || y.Shape.C != x.Shape.C && y.Shape.C != 1 {
-		repeated, err := try.Do(func() *Value { return b.Repeat(n, y, x) })
+		repeated, like, err := b.Repeated(n, y, x)
 		if err != nil {
 			try.Failf("the %s of tensors of %v and %v (height×width×channels) is not supported: "+
 				"the second must have the dimensions of the first, or 1 for some of them", pairNames[op.Kind()], x.Shape, y.Shape)
 		}
-		y = repeated
+		x, y = like, repeated
 	}
 	return b.Emit(n, "", op, x.Shape, x, y)
 }

@@ -59,6 +59,30 @@ func (b *Builder) Repeat(n *pb.Node, v, like *Value) *Value {
 	return out
 }
 
+// Repeated is Repeat for values whose dimensions may have to be put in another order in memory first: the
+// last one along the channels, as for patches of an image that a LayerNormalization reads. It returns
+// both values.
+func (b *Builder) Repeated(n *pb.Node, small, large *Value) (repeated, like *Value, err error) {
+	repeated, err = try.Do(func() *Value { return b.Repeat(n, small, large) })
+	rank := len(large.View)
+	if err == nil || rank < 3 || rank > 4 || len(small.View) != rank || !view.IsBatch(small.View[0]) || !view.IsBatch(large.View[0]) {
+		return repeated, large, err
+	}
+	try.Check(b.budget.Charge(0)) // which may be the cause
+	rows := -1
+	if rank == 4 {
+		rows = 1
+	}
+	arranged, failed := try.Do(func() *Value {
+		small, like = b.Arrange(n, small, rank-1, rows, rank-2), b.Arrange(n, large, rank-1, rows, rank-2)
+		return b.Repeat(n, small, like)
+	})
+	if failed != nil {
+		return nil, large, err
+	}
+	return arranged, like, nil
+}
+
 // RepeatGroups repeats a value that has one channel for each group of like's channels to all channels of
 // like. It returns nil if v is not such a value.
 func (b *Builder) RepeatGroups(n *pb.Node, v, like *Value) *Value {
