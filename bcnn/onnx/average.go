@@ -5,6 +5,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 func (im *importer) averagePool(n *pb.Node) build.Operand {
@@ -23,10 +24,20 @@ func (im *importer) averagePool(n *pb.Node) build.Operand {
 	if around == (bcnn.Padding{}) {
 		count = 0 // there is nothing to count
 	}
-	if count != 0 && win.Pad != around {
-		try.Failf("ceil_mode with count_include_pad is not supported if a window reaches beyond the padding, since values there are not counted")
+	if count != 0 && win.Pad != around { // values beyond the padding do not count
+		rows := im.placed(around.Top, v.Shape.H, around.Bottom)
+		cols := im.placed(around.Left, v.Shape.W, around.Right)
+		v = im.build.Pixels(n, "/padding", v, bcnn.Pixels{Rows: rows, Cols: cols})
+		win.Pad = bcnn.Padding{Bottom: win.Pad.Bottom - around.Bottom, Right: win.Pad.Right - around.Right}
+		count = 0
 	}
 	return im.average(n, v, bcnn.AvgPool{Window: win, CountPadding: count != 0 && win.Pad != (bcnn.Padding{})}, turned)
+}
+
+// placed is padded for rows or columns of pixels.
+func (im *importer) placed(begin, n, end int) []int32 {
+	at := im.padded(begin, n, end)
+	return try.Value(budget.List(im.budget, len(at), func(i int) int32 { return int32(at[i]) }))
 }
 
 func (im *importer) globalAveragePool(n *pb.Node) build.Operand {

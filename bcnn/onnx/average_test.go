@@ -52,6 +52,8 @@ func TestAveragePools(t *testing.T) {
 		{"kernel_shape", []int{2, 2}, "strides", []int{2, 2}, "ceil_mode", 1, "count_include_pad", 1, "pads", []int{0, 0, 0, 0}}, // as PyTorch writes it
 		{"kernel_shape", []int{2, 2}, "strides", []int{2, 2}, "auto_pad", "SAME_UPPER"},
 		{"kernel_shape", []int{1, 1}, "ceil_mode", 1, "count_include_pad", 1}, // no window is partial
+		{"kernel_shape", []int{3, 3}, "strides", []int{2, 2}, "pads", []int{1, 0, 0, 1}, "ceil_mode", 1, "count_include_pad", 1},
+		{"kernel_shape", []int{4, 3}, "strides", []int{3, 3}, "pads", []int{1, 1, 1, 1}, "ceil_mode", 1, "count_include_pad", 1},
 		nil, // GlobalAveragePool
 	} {
 		for _, before := range []string{"nothing", "relu", "sign"} {
