@@ -56,6 +56,7 @@ func TestErrors(t *testing.T) {
 		want  []string
 	}{
 		{"unknown operator", []testNode{op("LSTM", "x", "y")}, nil, []string{`node "n_y" (LSTM, index 0)`, "not supported"}},
+		{"operators that ONNX Runtime has fused", []testNode{op("com.microsoft/FusedConv", "x w", "y")}, []testTensor{w}, []string{"com.microsoft.FusedConv", "ORT_ENABLE_BASIC"}},
 		{"unknown domain", []testNode{op("com.example/Conv", "x w", "y")}, []testTensor{w}, []string{"com.example.Conv"}},
 		{"operators of integers", []testNode{op("QLinearConv", "x", "y")}, nil, []string{"(QLinearConv, index 0)", "QuantFormat.QDQ"}},
 		{"hard maximum", []testNode{op("Flatten", "x", "a"), op("Hardmax", "a", "y")}, nil, []string{"(Hardmax, index 1)"}},
@@ -99,7 +100,6 @@ func TestErrors(t *testing.T) {
 		{"dilated pool in padding", []testNode{op("MaxPool", "x", "y", "kernel_shape", []int{1, 2}, "dilations", []int{1, 2}, "pads", []int{1, 0, 0, 0})}, nil, []string{"n_y", "a window lies in the padding"}},
 		{"pool in padding", []testNode{op("MaxPool", "x", "y", "kernel_shape", []int{1, 1}, "pads", []int{1, 0, 0, 0})}, nil, []string{"n_y", "padding"}},
 		{"dilated average pool with padding", []testNode{op("AveragePool", "x", "y", "kernel_shape", []int{2, 2}, "dilations", []int{2, 1}, "pads", []int{1, 0, 0, 0})}, nil, []string{"dilated windows with padding"}},
-		{"average pool that counts what lies beyond", []testNode{op("AveragePool", "x", "y", "kernel_shape", []int{3, 3}, "strides", []int{2, 2}, "pads", []int{1, 1, 1, 1}, "ceil_mode", 1, "count_include_pad", 1)}, nil, []string{"n_y", "count_include_pad"}},
 		{"slopes of pixels", []testNode{op("PRelu", "x s", "y")}, []testTensor{floats("s", []int{1, 1, 4}, 1, 2, 3, 4)}, []string{"n_y", "varies over the height or width"}},
 		{"computed slopes", []testNode{op("PRelu", "x x", "y")}, nil, []string{"n_y"}},
 		{"clip", []testNode{op("Clip", "x one nan", "a"), op("Conv", "a w", "y")}, []testTensor{w, number("nan", math.NaN()), one}, []string{`node "n_a" (Clip, index 0)`, "limits 1 and NaN"}},

@@ -90,3 +90,25 @@ func TestManyLevels(t *testing.T) {
 		})
 	}
 }
+
+// QuantizeLinear and DequantizeLinear of ONNX Runtime's own domain are those of ONNX.
+func TestOwnQuantisers(t *testing.T) {
+	r := rand.New(rand.NewPCG(559, 560))
+	for _, typ := range []pb.DataType{pb.Int8, pb.Uint8, pb.Int16, pb.Uint4} {
+		nets := map[string]any{}
+		for _, domain := range []string{"", "com.microsoft/"} {
+			m := testModel{input: image(3, 4, 6), output: "y", inits: []testTensor{
+				{name: "zero", typ: typ, dims: []int{}, values: []float64{3}}, number("quarter", 0.25), floats("scales", []int{4}, 1, 2, 0.5, 4),
+				{name: "w", typ: typ, dims: []int{4, 3, 1, 1}, values: []float64{1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4}}, {name: "zeros", typ: typ, dims: []int{4}, values: []float64{3, 2, 1, 4}},
+			}, nodes: []testNode{op(domain+"QuantizeLinear", "x quarter zero", "a"), op(domain+"DequantizeLinear", "a quarter zero", "b"),
+				op(domain+"DequantizeLinear", "w scales zeros", "c", "axis", 0), op("Conv", "b c", "y")}}
+			if domain == "" {
+				compare(t, r, m, Options{}, false)
+			}
+			net, _, err := Decode(t.Context(), m.encode(), Options{})
+			require.NoError(t, err)
+			nets[domain] = net
+		}
+		require.Equal(t, nets[""], nets["com.microsoft/"], "%v", typ)
+	}
+}

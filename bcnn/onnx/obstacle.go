@@ -57,7 +57,10 @@ func obstacle(o build.Obstacle) bcnn.Obstacle {
 		out.Advice = "put the operators of the function in its place, with onnx.inliner.inline_local_functions"
 	case errors.Is(o.Err, errNotFolded):
 		out.Advice = "let ONNX Runtime compute the constant, by having it write the optimised model " +
-			"(SessionOptions.optimized_model_filepath)"
+			"(SessionOptions.optimized_model_filepath) at graph_optimization_level = ORT_ENABLE_BASIC"
+	case errors.Is(o.Err, errUnsupported) && o.Node != nil && strings.HasPrefix(o.Node.Domain, contrib):
+		out.Advice = "if ONNX Runtime has optimised the model, let it write that (SessionOptions.optimized_model_filepath) " +
+			"at graph_optimization_level = ORT_ENABLE_BASIC, which fuses no operators to such ones, or convert the model as it was before"
 	case errors.Is(o.Err, errUnsupported) && slices.Contains(last, out.Op):
 		out.Advice = "export the model without it, and compute it from the output"
 	case errors.Is(o.Err, errUnsupported) && o.Node != nil && integers(o.Node.OpType):

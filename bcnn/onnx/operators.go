@@ -138,6 +138,9 @@ func init() {
 		last[op] = channelsLast(onnx[op])
 	}
 	handlers["qonnx.custom_op.channels_last"] = last
+	handlers[contrib] = map[string]func(*importer, *pb.Node) build.Operand{
+		"DequantizeLinear": onnx["DequantizeLinear"], "QuantizeLinear": onnx["QuantizeLinear"],
+	}
 	handlers["bitcnn"] = map[string]func(*importer, *pb.Node) build.Operand{"Binarize": (*importer).binarize}
 }
 

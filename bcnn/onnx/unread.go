@@ -70,10 +70,15 @@ func position(op string, i int) string { return op + "/" + strconv.Itoa(i) }
 // are the same.
 const generalDomain = "qonnx.custom_op.general"
 
+// contrib is the domain of ONNX Runtime's own operators.
+const contrib = "com.microsoft"
+
 // schemaName returns the name that schemas.tsv has of a node's operator.
 func schemaName(n *pb.Node) string {
 	switch n.Domain {
 	case "", "qonnx.custom_op.channels_last": // which takes what ONNX's operators take
+		return n.OpType
+	case contrib: // whose operators that are read here are those of ONNX
 		return n.OpType
 	case generalDomain, "onnx.brevitas", "finn.custom_op.general":
 		return generalDomain + "." + n.OpType
