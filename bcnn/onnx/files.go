@@ -195,7 +195,8 @@ func (s *source) chunks(size int64, f func(n int64) error) error {
 	return nil
 }
 
-// inFolder returns a function that opens files of a folder. Links cannot lead out of it.
+// inFolder returns a function that opens files of a folder. Links cannot lead out of it, but to the
+// blobs of a cache: see openCached.
 func inFolder(dir string) func(name string) (io.ReadCloser, int64, error) {
 	return func(name string) (io.ReadCloser, int64, error) {
 		root, err := os.OpenRoot(dir)
@@ -205,7 +206,11 @@ func inFolder(dir string) func(name string) (io.ReadCloser, int64, error) {
 		defer root.Close() // what it has opened stays open
 		f, err := files.OpenIn(root, name)
 		if err != nil {
-			return nil, 0, err
+			cached, ok := openCached(dir, root, name)
+			if !ok {
+				return nil, 0, err
+			}
+			f = cached
 		}
 		return f, f.Size(), nil
 	}
