@@ -99,6 +99,7 @@ type (
 	//	ISAs        []string          // what Options.ISA may be, the best first
 	//	MissingISAs map[string]string // instruction sets that may not be used, and why
 	//	Kernels     []string          // what Options.Kernels may be, on GPUs
+//	Refused     []string          // what the driver has refused of late, and was done in another way
 	Device = backend.Info
 	// Choice says how a device executes a step of a network.
 	//
