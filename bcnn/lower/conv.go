@@ -63,6 +63,8 @@ func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, ro
 	switch {
 	case w.Real() && conv.Int16 == nil:
 		why = "its weights are real"
+	case noBits && w.Binary() && v.levels == nil && of.betweenZeros(conv.KH, conv.KW):
+		return lo.betweenZeros(v, i, conv, w, rowLen, bias)
 	case noBits:
 		why = bitsInGroups
 	case dtype == bcnn.Bits && lo.settled(v):

@@ -150,8 +150,8 @@ func TestSumsOfBytes(t *testing.T) {
 	}
 }
 
-// Groups of few inputs are of float32 where products of bits would take longer, but for depthwise
-// bits of which bits are made, and for sums that float32 does not hold.
+// Groups of few inputs are of float32 where products of bits would take longer, also with the inputs of all
+// groups, but for depthwise bits of which bits are made, and for sums that float32 does not hold.
 func TestBitsInGroups(t *testing.T) {
 	two := bcnn.Quantize{Low: 0, Levels: 4, Thresholds: []float32{1, 2, 3}}
 	sign := bcnn.Sign{Zero: bcnn.ZeroIsPlus}
@@ -176,7 +176,9 @@ func TestBitsInGroups(t *testing.T) {
 		"depthwise, then levels":        {sign, conv(3, 8, 1, 1), []bcnn.Op{two}, 8, float},
 		"depthwise of levels":           {two, conv(3, 8, 1, 1), []bcnn.Op{sign}, 8, float},
 		"two filters a channel":         {sign, conv(3, 8, 1, 2), []bcnn.Op{sign}, 8, float},
-		"16 to 16":                      {sign, conv(1, 2, 16, 16), []bcnn.Op{sign}, 32, float},
+		"16 to 16, between zeros":       {sign, conv(1, 2, 16, 16), []bcnn.Op{sign}, 32, low},
+		"2 to 2, between zeros":         {sign, conv(3, 32, 2, 2), []bcnn.Op{sign}, 64, low},
+		"2 to 2 of many groups":         {sign, conv(3, 64, 2, 2), []bcnn.Op{sign}, 128, float},
 		"16 to 17":                      {sign, conv(1, 2, 16, 17), nil, 32, binary},
 		"32 to 32 of two planes":        {two, conv(1, 3, 32, 32), nil, 96, float},
 		"32 to 33 of two planes":        {two, conv(1, 3, 32, 33), nil, 96, low},

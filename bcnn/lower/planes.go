@@ -292,6 +292,34 @@ func (lo *lowering) planes(v value, i int, conv *plan.Conv, w bcnn.Weights, rowL
 	return lo.begin(out)
 }
 
+// betweenZeros completes conv, in groups of bits with weights of ±1, as one that reads the inputs of all groups,
+// with weights of 0 for those of others.
+func (lo *lowering) betweenZeros(v value, i int, conv *plan.Conv, w bcnn.Weights, rowLen int, bias []float32) (value, error) {
+	groups := conv.Groups
+	signs, err := lo.integers(w, rowLen)
+	if err != nil {
+		return value{}, err
+	}
+	if err := lo.hold(int64(len(signs)) * int64(groups)); err != nil {
+		return value{}, err
+	}
+	outputs, inputs := conv.Out/groups, lo.shape(v).C/groups
+	all := make([]int8, len(signs)*groups) // [output][tap][group][input]
+	taps := len(signs) / conv.Out / inputs
+	for o := range conv.Out {
+		for k := range taps {
+			row := o*taps + k
+			copy(all[(row*groups+o/outputs)*inputs:], signs[row*inputs:][:inputs])
+		}
+	}
+	conv.Groups = 1
+	out, err := lo.planes(v, i, conv, bcnn.Weights{Int8: all}, rowLen, bias)
+	note := lo.notes[conv]
+	note.Groups = groups
+	lo.notes[conv] = note
+	return out, err
+}
+
 // integers unpacks weights.
 func (lo *lowering) integers(w bcnn.Weights, rowLen int) ([]int8, error) {
 	if !w.Binary() {

@@ -61,7 +61,7 @@ func Summarize(n *bcnn.Network, p *Plan) []LayerReport {
 			r := LayerReport{
 				Layer: n.Layers[l].Name, Kind: n.Layers[l].Op.Kind(), Step: i,
 				Output:    conv.Window.Output(conv.Image(in.Shape), out),
-				Params:    conv.Taps(in.Shape.C)/int64(max(note.Parts, 1))*int64(out) + int64(len(bias)),
+				Params:    conv.Taps(in.Shape.C)/int64(note.channels())*int64(out) + int64(len(bias)),
 				Precision: conv.precision(note, in, values[step.In[0]], w),
 				Bytes:     in.DType == bcnn.Uint8,
 				Planes:    note.products(conv),
