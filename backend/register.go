@@ -78,6 +78,8 @@ func Devices() []*Device {
 //	"auto"              the best device there is
 //	"cuda"              the first device of a backend
 //	"cuda:1"            a certain device of a backend, counted from 0
+//	"opencl:rusticl"    a device by its ID, where that has a name: by another driver than
+//	                    the one that has the number
 //	""                  what the environment variable BCNN_DEVICE says, else "auto"
 //
 // Auto prefers discrete GPUs to integrated ones and those to the CPU, and CUDA
@@ -130,16 +132,19 @@ func openAuto() (*Device, error) {
 
 func openNamed(name string) (*Device, error) {
 	backendName, number, numbered := strings.Cut(name, ":")
+	all := Backends()
+	i := slices.IndexFunc(all, func(b Backend) bool { return b.Name() == backendName })
 	index := 0
 	if numbered {
 		var err error
 		index, err = strconv.Atoi(number)
 		if err != nil || index < 0 || number != strconv.Itoa(index) {
+			if d := called(all, i, name); d != nil {
+				return d, nil
+			}
 			return nil, fmt.Errorf("%q is not the number of a device, want 0, 1 and so on", number)
 		}
 	}
-	all := Backends()
-	i := slices.IndexFunc(all, func(b Backend) bool { return b.Name() == backendName })
 	switch {
 	case len(all) == 0:
 		return nil, fmt.Errorf("%w: %s", ErrUnavailable, inventory())
@@ -156,6 +161,18 @@ func openNamed(name string) (*Device, error) {
 		return nil, fmt.Errorf("%w: it has no devices", ErrUnavailable)
 	}
 	return nil, fmt.Errorf("%w: the last device of this backend is %s", ErrUnavailable, devices[len(devices)-1].Info().ID)
+}
+
+// called returns the device of a backend that has a name for a number, or nil.
+func called(all []Backend, i int, id string) *Device {
+	if i < 0 {
+		return nil
+	}
+	devices, _ := all[i].Devices() // the error is about others
+	if k := slices.IndexFunc(devices, func(d *Device) bool { return d.Info().ID == id }); k >= 0 {
+		return devices[k]
+	}
+	return nil
 }
 
 // names lists the names of backends, for a sentence that has begun a list.

@@ -174,6 +174,25 @@ func TestOpenByName(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnavailable)
 }
 
+// twiceBackend has its device by two drivers.
+type twiceBackend struct{ fakeBackend }
+
+func (b twiceBackend) Devices() ([]driver.Device, error) {
+	devices, err := b.fakeBackend.Devices()
+	return append(devices, fakeDevice{Info{ID: b.name + ":other-one"}}), err
+}
+
+func TestOpenOtherDrivers(t *testing.T) {
+	withBackends(t, twiceBackend{fakeBackend{"opencl", []Kind{DiscreteGPU}}})
+	for name, want := range map[string]string{"opencl:0": "opencl:0", "opencl:other-one": "opencl:other-one", "auto": "opencl:0"} {
+		d, err := Open(name)
+		require.NoError(t, err)
+		require.Equal(t, want, d.Info().ID)
+	}
+	_, err := Open("opencl:another")
+	require.ErrorContains(t, err, `"another" is not the number of a device`)
+}
+
 func TestOpenReadsTheEnvironment(t *testing.T) {
 	withBackends(t, fakeBackend{"cpu", []Kind{CPU}}, fakeBackend{"cuda", []Kind{DiscreteGPU}})
 	t.Setenv(EnvDevice, "cpu")

@@ -24,7 +24,7 @@ import (
 func TestMeanDriver(t *testing.T) {
 	every := 1
 	if testing.Short() {
-		every = 12
+		every = 49
 	}
 	var some []parity.Case
 	for i, c := range parity.Keep(parity.Core()) {

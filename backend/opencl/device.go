@@ -25,10 +25,15 @@ import (
 // device is one OpenCL device. Its context and programs live as long as the
 // process.
 type device struct {
-	id     *cl.Device
-	info   driver.Info
-	driver string // all that tells one driver from another
-	limits candidates.Limits
+	id       *cl.Device
+	platform string
+	info     driver.Info
+	driver   string // all that tells one driver from another
+	limits   candidates.Limits
+	// place tells a piece of hardware from others; empty if it is not known.
+	place string
+	// merit is the larger, the better the driver is beside another one for the same device.
+	merit int
 	// unified says that the device and the host have the same memory.
 	unified bool
 	// floatsLack says why steps with float32 arithmetic run on the host; empty
@@ -78,12 +83,21 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 		specialiseFrom: 1 << 21,
 		programs:       make(map[string]*program),
 	}
-	config := shim.SingleFPConfig(d)
-	if emulated(platform) { // Oclgrind does not say that it has fma, but it has
-		config |= shim.FPFMA
-	}
+	config, extensions := shim.SingleFPConfig(d), shim.Extensions(d)
 	dev.floatsLack = unfitFloats(config, d.Profile())
-	dev.limits.Dot = dotProduct(shim.Extensions(d), func() bool { return shim.HasPackedDot(d) })
+	dev.limits.Dot = dotProduct(extensions, func() bool { return shim.HasPackedDot(d) })
+	for i, has := range []bool{dev.limits.Dot != candidates.NoDot, config&shim.FPFMA != 0 && config&shim.FPDenormals != 0, dev.floatsLack == ""} {
+		if has {
+			dev.merit |= 1 << i
+		}
+	}
+	switch {
+	case emulated(platform):
+	case d.Type()&cl.DeviceTypeCPU != 0:
+		dev.place = "processor"
+	default:
+		dev.place = shim.Place(d, extensions)
+	}
 	local := "local memory in global memory"
 	if dev.limits.LocalMemory {
 		local = fmt.Sprintf("%d KiB of local memory", dev.limits.LocalBytes>>10)
@@ -129,7 +143,9 @@ func unfit(d *cl.Device, platform string) string {
 func emulated(platform string) bool { return strings.Contains(platform, "Oclgrind") }
 
 // unfitFloats says what float32 arithmetic lacks to give the bits that the
-// numeric contract asks for, or nothing.
+// numeric contract asks for, or nothing. Whether it has fma and subnormal numbers
+// the probe finds out: some drivers have both and do not say so, and others compute
+// fma in software, with the sign of some zeros wrong.
 func unfitFloats(config uint64, profile string) string {
 	var lacks []string
 	if strings.Contains(profile, "EMBEDDED") {
@@ -138,7 +154,7 @@ func unfitFloats(config uint64, profile string) string {
 	for _, need := range []struct {
 		bit  uint64
 		name string
-	}{{shim.FPFMA, "fma"}, {shim.FPDenormals, "denormals"}, {shim.FPInfNaN, "infinities"}, {shim.FPNearest, "rounding to nearest"}} {
+	}{{shim.FPInfNaN, "infinities"}, {shim.FPNearest, "rounding to nearest"}} {
 		if config&need.bit == 0 {
 			lacks = append(lacks, need.name)
 		}
@@ -214,6 +230,9 @@ func (d *device) open() error {
 		d.refuse("the probe of float32 arithmetic, which the processor does", err)
 		d.floatsLack = "its float32 arithmetic cannot be probed"
 		return nil
+	}
+	if d.floatsLack != "" {
+		d.refuse("float steps, which the processor executes", errors.New(d.floatsLack))
 	}
 	if err != nil {
 		context.Release()

@@ -54,7 +54,7 @@ var enumerate = sync.OnceValues(func() ([]*device, error) {
 	if err != nil || len(platforms) == 0 {
 		return nil, fmt.Errorf("%w: the OpenCL loader finds no driver (%s lists them): %v", driver.ErrUnavailable, registry, err)
 	}
-	var devices []*device
+	var found []*device
 	var unused []string
 	for i, p := range platforms {
 		all, err := p.GetDevices(cl.DeviceTypeAll)
@@ -68,10 +68,11 @@ var enumerate = sync.OnceValues(func() ([]*device, error) {
 				unused = append(unused, err.Error())
 				continue
 			}
-			dev.info.ID = fmt.Sprintf("opencl:%d", len(devices))
-			devices = append(devices, dev)
+			dev.platform = strings.TrimSpace(p.Name())
+			found = append(found, dev)
 		}
 	}
+	devices := arrange(found)
 	if len(devices) == 0 {
 		return nil, fmt.Errorf("%w: no OpenCL device can be used: %s", driver.ErrUnavailable, strings.Join(unused, "; "))
 	}

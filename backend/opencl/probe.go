@@ -44,8 +44,8 @@ func (d *device) probeSource(source string) (string, error) {
 		}
 		same := func(k int, want float32) bool { return math.Float32bits(out[4*i+k]) == math.Float32bits(want) }
 		// Numbers so small tell of subnormal ones alone.
-		if least := float32(0x1p-126); max(a, -a) < least || max(product, -product) < least {
-			kept = kept && same(3, product)
+		if subnormal(a) || subnormal(product) || subnormal(product+c) {
+			kept = kept && same(2, f32.FMA(a, b, c)) && same(3, product)
 			continue
 		}
 		apart = apart && same(0, product+c) && same(1, p)
@@ -64,6 +64,9 @@ func (d *device) probeSource(source string) (string, error) {
 	return lacking(lacks), nil
 }
 
+// subnormal reports whether a number is one, and not zero.
+func subnormal(v float32) bool { return v != 0 && max(v, -v) < 0x1p-126 }
+
 // lacking says what float32 arithmetic lacks, or nothing.
 func lacking(what []string) string {
 	if len(what) == 0 {
@@ -72,10 +75,16 @@ func lacking(what []string) string {
 	return "its float32 arithmetic lacks " + strings.Join(what, ", ")
 }
 
-// probes are numbers a, b and c of which a·b + c is another one if it is rounded once, and some
-// that are subnormal or make subnormal ones.
+// probes are numbers a, b and c of which a·b + c is another one if it is rounded once, some that
+// are subnormal or make subnormal ones, and sums that are zero, of either sign.
 func probes() []float32 {
-	list := []float32{0x1p-140, 1, 1, 0x1p-130, -1.5, 1, 0x1p-100, 0x1.8p-40, 1, -0x1p-75, 0x1.4p-70, 1, 1 + 0x1p-12, 1 + 0x1p-12, -1 - 0x1p-11}
+	negative := float32(math.Copysign(0, -1))
+	list := []float32{
+		0x1p-140, 1, 1, 0x1p-130, -1.5, 1, 0x1p-100, 0x1.8p-40, 1, -0x1p-75, 0x1.4p-70, 1, 1 + 0x1p-12, 1 + 0x1p-12, -1 - 0x1p-11,
+		0x1p-126, 1, -0x1.8p-126, 0x1.000002p-126, 1, -0x1p-126, 0x1p-100, 0x1p-40, 0x1p-126, // subnormal sums
+		-3, 0, 0, 3, 0, 0, -3, 0, negative, 3, negative, negative, 0, 0, negative, 2, 3, -6, -2, 3, 6, // signs of zeros
+		1, negative, 0, 1, 0, negative, negative, negative, negative,
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for len(list) < 3*64 {
 		a, b := 1+r.Float32(), 1+r.Float32()

@@ -24,7 +24,10 @@ func TestProbe(t *testing.T) {
 		{"p * a + b", "fma(p, a, b)", "products that are rounded before they are added to"},
 		{"fma(a, b, c)", "a * b + c", "fma"},
 		{"= a * b;", "= fabs(a * b) < 0x1p-126f ? 0.0f : a * b;", "denormals"},
-		{"= in[3 * i]", "= fabs(in[3 * i]) < 0x1p-126f ? 0.0f : in[3 * i]", "denormals"},
+		{"= in[3 * i]", "= fabs(in[3 * i]) < 0x1p-126f ? copysign(0.0f, in[3 * i]) : in[3 * i]", "denormals"},
+		{"fma(a, b, c)", "(a * b == 0.0f && c == 0.0f ? a * b : fma(a, b, c))", "fma"}, // -0 of -3·0 + 0, as rusticl
+		{"fma(a, b, c)", "(fma(a, b, c) == 0.0f ? -0.0f : fma(a, b, c))", "fma"},
+		{"fma(a, b, c)", "(fabs(fma(a, b, c)) < 0x1p-126f ? 0.0f * fma(a, b, c) : fma(a, b, c))", "denormals"},
 	} {
 		text := strings.Replace(string(source), c.from, c.to, 1)
 		require.Equal(t, c.from == "", text == string(source))

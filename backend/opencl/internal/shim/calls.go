@@ -51,6 +51,20 @@ package shim
 // 	return capabilities;
 // }
 //
+// struct place { cl_int code; cl_uint domain, bus, device; };
+//
+// // Khronos's struct has four numbers; AMD's a type, which is 1, and three bytes at its end.
+// static struct place pci(cl_device_id device, int amd)
+// {
+// 	union { cl_uint numbers[6]; unsigned char bytes[24]; } u = {{0}};
+// 	struct place p = {0, 0, 0, 0};
+// 	p.code = clGetDeviceInfo(device, amd ? CL_DEVICE_TOPOLOGY_AMD : CL_DEVICE_PCI_BUS_INFO_KHR, amd ? 24 : 16, &u, 0);
+// 	if (amd && u.numbers[0] != 1)
+// 		p.code = CL_INVALID_VALUE;
+// 	p.domain = amd ? 0 : u.numbers[0], p.bus = amd ? u.bytes[21] : u.numbers[1], p.device = amd ? u.bytes[22] : u.numbers[2];
+// 	return p;
+// }
+//
 // static cl_int event_time(cl_event event, cl_ulong *times)
 // {
 // 	cl_int code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof *times, &times[0], 0);
@@ -60,6 +74,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -198,6 +213,20 @@ func Extensions(d *cl.Device) []string {
 		return nil
 	}
 	return strings.Fields(strings.TrimRight(string(list), "\x00"))
+}
+
+// Place tells where a device with these extensions is on its bus, and so one device from another,
+// whatever their drivers; empty if it is not known.
+func Place(d *cl.Device, extensions []string) string {
+	for amd, extension := range []string{"cl_khr_pci_bus_info", "cl_amd_device_attribute_query"} {
+		if !slices.Contains(extensions, extension) {
+			continue
+		}
+		if p := C.pci(C.cl_device_id(handle(d)), C.int(amd)); p.code == C.CL_SUCCESS {
+			return fmt.Sprintf("%d:%d:%d", p.domain, p.bus, p.device)
+		}
+	}
+	return ""
 }
 
 // HasPackedDot reports whether a device that has cl_khr_integer_dot_product multiplies four
