@@ -92,10 +92,8 @@ bench-engines: ## compare with OpenVINO, Larq Compute Engine and ONNX Runtime, f
 build-windows: ## build bin/bcnn.exe (Debian: gcc-mingw-w64-x86-64)
 	bash -c '. scripts/common && for_windows && $(GO) build -tags cuda,opencl $(LDFLAGS) -o bin/bcnn.exe ./cmd/bcnn'
 
-build-arm64: ## build bin/bcnn-arm64 (Debian: gcc-aarch64-linux-gnu and libc6-dev-arm64-cross)
-	CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc PKG_CONFIG=$(CURDIR)/scripts/opencl-pkg-config \
-		CGO_CFLAGS="-O2 -g -I$(CURDIR)/backend/cuda/internal/shim/include" \
-		$(GO) build -tags cuda,opencl -ldflags=-extldflags=-Wl,--no-warn-search-mismatch -o bin/bcnn-arm64 ./cmd/bcnn
+build-arm64: ## build bin/bcnn-arm64, for glibc 2.17 and later, as a release has it (Debian: python3-venv)
+	bash -c '. scripts/common && build_command linux arm64 build/arm64 && mv build/arm64/bcnn bin/bcnn-arm64'
 
 lib: ## build the C library in build/lib: libbitcnn.so, libbitcnn.a, bitcnn.h (TARGET=windows: bitcnn.dll)
 	TARGET=$(TARGET) ./scripts/lib

@@ -43,7 +43,7 @@ var library = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	folder = dir
-	out, err := exec.Command("../scripts/lib", runtime.GOARCH, dir).CombinedOutput()
+	out, err := buildLibrary(runtime.GOARCH, dir, "cc")
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, out)
 	}
@@ -51,6 +51,16 @@ var library = sync.OnceValues(func() (string, error) {
 })
 
 var folder string // of library
+
+// buildLibrary runs scripts/lib: with the compiler of releases where it has been installed, and else
+// with one of this system, for nothing is to be loaded.
+func buildLibrary(arch, dir, cc string) ([]byte, error) {
+	cmd := exec.Command("../scripts/lib", arch, dir)
+	if _, err := os.Stat("../build/zig/version"); err != nil && os.Getenv("CC") == "" {
+		cmd.Env = append(os.Environ(), "CC="+cc)
+	}
+	return cmd.CombinedOutput()
+}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -442,7 +452,7 @@ func TestArm64(t *testing.T) {
 		}
 	}
 	host, dir := lib(t), t.TempDir()
-	out, err := exec.Command("../scripts/lib", "arm64", dir).CombinedOutput()
+	out, err := buildLibrary("arm64", dir, "aarch64-linux-gnu-gcc")
 	require.NoError(t, err, "%s", out)
 	emulated := func(source string, flags ...string) []string {
 		program := filepath.Join(dir, strings.TrimSuffix(filepath.Base(source), ".c"))

@@ -67,7 +67,7 @@ func TestPublish(t *testing.T) {
 
 	release := filepath.Join(clone, "build/release")
 	require.NoError(t, os.MkdirAll(release, 0o755))
-	files := []string{"bcnn.rb", "bitcnn-9.8.7-cp311-abi3-manylinux_2_34_x86_64.whl", "bitcnn-9.8.7-linux-amd64.tar.gz", "bitcnn-9.8.7-oci.tar"}
+	files := []string{"bcnn.rb", "bitcnn-9.8.7-cp311-abi3-manylinux_2_17_x86_64.whl", "bitcnn-9.8.7-linux-amd64.tar.gz", "bitcnn-9.8.7-oci.tar"}
 	for _, name := range files {
 		require.NoError(t, os.WriteFile(filepath.Join(release, name), []byte(name), 0o644))
 	}
