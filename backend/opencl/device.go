@@ -45,6 +45,8 @@ type device struct {
 	// which on it gets programs of its own.
 	specialiseFrom int64
 
+	// binaries are the programs that were compiled before; nil for none.
+	binaries *tuning.Programs
 	// untimed says that the driver tells no times of commands.
 	untimed atomic.Bool
 
@@ -223,6 +225,9 @@ func (d *device) open() error {
 		return fmt.Errorf("context: %w", err)
 	}
 	d.context = context
+	if d.info.Kind != driver.Emulated { // which checks what it compiles
+		d.binaries = tuning.LoadPrograms("opencl")
+	}
 	if d.floatsLack != "" {
 		return nil
 	}

@@ -174,8 +174,33 @@ func (d *device) program(ctx context.Context, file, options string) (*program, e
 
 var errBuild = errors.New("the driver's compiler says")
 
-// build compiles a program. The error holds the compiler's log.
+// build makes a program, from the user's cache or of its source.
 func (d *device) build(source, options string) (*program, error) {
+	kept := d.binaries
+	if kept == nil {
+		return d.compile(source, options)
+	}
+	of := []string{d.driver, source, options}
+	if binary := kept.Get(of...); binary != nil {
+		p, err := shim.FromBinary(d.context, d.id, binary, options)
+		if err == nil {
+			return &program{Program: p}, nil
+		}
+		kept.Remove(of...)
+		d.refuse("a program that it has compiled, and compiles again", err)
+	}
+	p, err := d.compile(source, options)
+	if err != nil {
+		return nil, err
+	}
+	if binary, err := shim.Binary(p.Program); err == nil {
+		kept.Put(binary, of...)
+	}
+	return p, nil
+}
+
+// compile compiles a program. The error holds the compiler's log.
+func (d *device) compile(source, options string) (*program, error) {
 	p, err := d.context.CreateProgramWithSource([]string{source})
 	if err != nil {
 		return nil, refusal{err}

@@ -135,19 +135,19 @@ func Load(device, driver, kernels, path string) *Cache {
 	maps.DeleteFunc(c.Steps, func(_ string, e Entry) bool { return !e.current(now) })
 	maps.DeleteFunc(c.Refused, func(_ string, at time.Time) bool { return now.Sub(at) > MaxAge })
 	if path != "" {
-		_, _ = removeFiles(filepath.Dir(path), func(f fs.FileInfo) bool { return now.Sub(f.ModTime()) > MaxAge })
+		_, _ = removeFiles(filepath.Dir(path), fileName, func(f fs.FileInfo) bool { return now.Sub(f.ModTime()) > MaxAge })
 	}
 	return c
 }
 
-// removeFiles removes the files of a folder that hold choices and are to go.
-func removeFiles(dir string, gone func(fs.FileInfo) bool) (removed []string, err error) {
+// removeFiles removes the files of a folder that have such names and are to go.
+func removeFiles(dir string, names *regexp.Regexp, gone func(fs.FileInfo) bool) (removed []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for _, entry := range entries {
-		if !fileName.MatchString(entry.Name()) || !entry.Type().IsRegular() {
+		if !names.MatchString(entry.Name()) || !entry.Type().IsRegular() {
 			continue
 		}
 		if info, infoErr := entry.Info(); infoErr != nil || !gone(info) {
@@ -257,12 +257,15 @@ func List() ([]File, error) {
 	return all, err
 }
 
-// Clear removes the files that List returns and says which. Processes that have loaded
-// one keep what they know.
+// Clear removes the files that List returns and all compiled programs, and says which. Processes
+// that have loaded one keep what they know.
 func Clear() ([]string, error) {
 	dir, err := folder()
 	if err != nil {
 		return nil, err
 	}
-	return removeFiles(dir, func(fs.FileInfo) bool { return true })
+	all := func(fs.FileInfo) bool { return true }
+	removed, err := removeFiles(dir, fileName, all)
+	programs, programsErr := removeFiles(filepath.Join(dir, "programs"), programFile, all)
+	return append(removed, programs...), errors.Join(err, programsErr)
 }

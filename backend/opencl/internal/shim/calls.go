@@ -83,7 +83,7 @@ import (
 
 // The objects of go-opencl hide their handles, which are the first field of
 // each (a test makes sure of it).
-func handle[T cl.CommandQueue | cl.Kernel | cl.MemObject | cl.Device](object *T) unsafe.Pointer {
+func handle[T cl.CommandQueue | cl.Kernel | cl.MemObject | cl.Device | cl.Context | cl.Program](object *T) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(object))
 }
 

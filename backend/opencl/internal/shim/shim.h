@@ -1,4 +1,5 @@
 #include <CL/cl.h>
+#include <stdlib.h>
 
 // Returns what went wrong, or 0.
 const char *bitcnn_cl_load(void);

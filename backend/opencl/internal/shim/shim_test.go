@@ -21,7 +21,7 @@ import (
 // TestHandlesComeFirst checks what handle relies on.
 func TestHandlesComeFirst(t *testing.T) {
 	for name, object := range map[string]any{
-		"clQueue": cl.CommandQueue{}, "clKernel": cl.Kernel{}, "clMem": cl.MemObject{}, "id": cl.Device{},
+		"clQueue": cl.CommandQueue{}, "clKernel": cl.Kernel{}, "clMem": cl.MemObject{}, "id": cl.Device{}, "clContext": cl.Context{}, "clProgram": cl.Program{},
 	} {
 		field := reflect.TypeOf(object).Field(0)
 		require.Equal(t, name, field.Name)

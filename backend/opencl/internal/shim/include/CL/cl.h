@@ -28,7 +28,7 @@ typedef cl_bitfield cl_device_type, cl_device_fp_config, cl_device_exec_capabili
 typedef cl_bitfield cl_command_queue_properties, cl_mem_flags, cl_map_flags;
 typedef cl_uint cl_platform_info, cl_device_info, cl_device_mem_cache_type, cl_device_local_mem_type;
 typedef cl_uint cl_channel_order, cl_channel_type, cl_mem_object_type;
-typedef cl_uint cl_program_build_info, cl_kernel_info, cl_kernel_arg_info, cl_kernel_work_group_info;
+typedef cl_uint cl_program_build_info, cl_program_info, cl_kernel_info, cl_kernel_arg_info, cl_kernel_work_group_info;
 typedef cl_uint cl_profiling_info;
 typedef intptr_t cl_context_properties;
 
@@ -231,6 +231,8 @@ typedef struct _cl_image_desc {
 #define CL_PROFILING_COMMAND_QUEUED 0x1280
 #define CL_PROFILING_COMMAND_START 0x1282
 #define CL_PROFILING_COMMAND_SUBMIT 0x1281
+#define CL_PROGRAM_BINARIES 0x1166
+#define CL_PROGRAM_BINARY_SIZES 0x1165
 #define CL_PROGRAM_BUILD_LOG 0x1183
 #define CL_QUEUED 3
 #define CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE 1
@@ -282,8 +284,11 @@ cl_mem clCreateImage(cl_context, cl_mem_flags, const cl_image_format *, const cl
 cl_int clReleaseMemObject(cl_mem);
 cl_int clGetSupportedImageFormats(cl_context, cl_mem_flags, cl_mem_object_type, cl_uint, cl_image_format *, cl_uint *);
 cl_program clCreateProgramWithSource(cl_context, cl_uint, const char **, const size_t *, cl_int *);
+cl_program clCreateProgramWithBinary(cl_context, cl_uint, const cl_device_id *, const size_t *, const unsigned char **, cl_int *,
+	cl_int *);
 cl_int clBuildProgram(cl_program, cl_uint, const cl_device_id *, const char *, void (*)(cl_program, void *), void *);
 cl_int clGetProgramBuildInfo(cl_program, cl_device_id, cl_program_build_info, size_t, void *, size_t *);
+cl_int clGetProgramInfo(cl_program, cl_program_info, size_t, void *, size_t *);
 cl_int clReleaseProgram(cl_program);
 cl_kernel clCreateKernel(cl_program, const char *, cl_int *);
 cl_int clSetKernelArg(cl_kernel, cl_uint, size_t, const void *);
