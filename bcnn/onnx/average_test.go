@@ -102,3 +102,31 @@ func TestLeakyActivations(t *testing.T) {
 		}
 	}
 }
+
+// Dilated max-pools: where the stride is a multiple of the dilation, the pixels of one phase are picked
+// once, so that many positions and long windows cost no more than the image has pixels.
+func TestPhasesOfPools(t *testing.T) {
+	r := rand.New(rand.NewPCG(561, 562))
+	for _, c := range []struct {
+		h, w                       int
+		kernel, strides, dilations []int
+		pads                       []int
+	}{
+		{9, 11, []int{2, 3}, []int{2, 2}, []int{2, 2}, []int{0, 0, 0, 0}},
+		{9, 11, []int{3, 2}, []int{4, 3}, []int{2, 3}, []int{1, 1, 1, 1}},
+		{9, 11, []int{3, 3}, []int{1, 1}, []int{1, 2}, []int{1, 2, 2, 1}},
+		{9, 11, []int{3, 3}, []int{3, 2}, []int{3, 4}, []int{2, 2, 2, 2}},
+		{8, 12, []int{2, 2}, []int{6, 2}, []int{3, 1}, []int{1, 0, 0, 1}},
+		{3, 13, []int{1, 5}, []int{2, 3}, []int{1, 3}, []int{0, 4, 0, 4}},
+		{1, 60000, []int{1, 200}, []int{1, 10}, []int{1, 10}, []int{0, 100, 0, 100}},
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			channels := 2
+			if c.w > 1000 {
+				channels = 1
+			}
+			m := testModel{input: image(channels, c.h, c.w), output: "y", nodes: []testNode{op("MaxPool", "x", "y", "kernel_shape", c.kernel, "strides", c.strides, "dilations", c.dilations, "pads", c.pads)}}
+			compare(t, r, m, Options{}, false)
+		})
+	}
+}

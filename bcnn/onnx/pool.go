@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"errors"
+
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/view"
@@ -52,34 +54,61 @@ func tiles(h, w int) bcnn.Window {
 	return bcnn.Window{KH: h, KW: w, StrideH: h, StrideW: w, DilationH: 1, DilationW: 1}
 }
 
-// undilate picks the pixels that each window of a dilated pool reads, side by side, and returns them
-// with the windows over them, which are dense. A tap in the padding is replaced by one of the same
-// window inside the image, which changes no maximum.
+// undilate picks the pixels that a dilated pool reads, and returns them with windows over them that are
+// dense. Where all windows read the same phase of an axis, its pixels are picked once each. Elsewhere
+// those of each window lie side by side; a tap in the padding is then one of the same window inside the
+// image, which changes no maximum.
 func (im *importer) undilate(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, bcnn.Window) {
 	if win.DilationH == 1 && win.DilationW == 1 {
 		return v, win
 	}
-	taps := func(size, before, after, k, dilation, stride int) []int32 {
-		outs := outputSize(size, before+after, k, dilation, stride)
-		count := try.Value(eval.Count([]int{outs, k}))
-		empty := false
-		list := try.Value(budget.List(im.budget, count, func(i int) int32 {
-			first := i/k*stride - before
-			from := max(0, (-first+dilation-1)/dilation) // the first tap inside
-			to := min(k-1, (size-1-first)/dilation)      // the last one
-			empty = empty || from > to || first > size-1 // there is none
-			return int32(first + max(from, min(i%k, to))*dilation)
-		}))
-		if empty {
-			try.Failf("a window lies in the padding alone, so that it has no largest value")
-		}
-		return list
+	y := im.undilated(axisWindow{v.Shape.H, win.KH, win.StrideH, win.DilationH, win.Pad.Top, win.Pad.Bottom})
+	x := im.undilated(axisWindow{v.Shape.W, win.KW, win.StrideW, win.DilationW, win.Pad.Left, win.Pad.Right})
+	v = im.build.Pixels(n, "/taps", v, bcnn.Pixels{Rows: y.at, Cols: x.at})
+	return v, bcnn.Window{
+		KH: win.KH, KW: win.KW, StrideH: y.stride, StrideW: x.stride, DilationH: 1, DilationW: 1,
+		Pad: bcnn.Padding{Top: y.before, Left: x.before, Bottom: y.after, Right: x.after},
 	}
-	rows := taps(v.Shape.H, win.Pad.Top, win.Pad.Bottom, win.KH, win.DilationH, win.StrideH)
-	cols := taps(v.Shape.W, win.Pad.Left, win.Pad.Right, win.KW, win.DilationW, win.StrideW)
-	v = im.build.Pixels(n, "/taps", v, bcnn.Pixels{Rows: rows, Cols: cols})
-	return v, tiles(win.KH, win.KW)
 }
+
+// axisWindow is what windows are along an axis of an image.
+type axisWindow struct{ size, k, stride, dilation, before, after int }
+
+// dense are pixels of an axis, and windows over them.
+type dense struct {
+	at                    []int32
+	stride, before, after int
+}
+
+func (im *importer) undilated(a axisWindow) dense {
+	outs := outputSize(a.size, a.before+a.after, a.k, a.dilation, a.stride)
+	if a.stride%a.dilation == 0 {
+		first := (a.dilation - a.before%a.dilation) % a.dilation // of the phase, inside
+		d := dense{stride: a.stride / a.dilation, before: (a.before + first) / a.dilation}
+		d.at = im.build.Span(first, a.dilation, max(0, (a.size-first+a.dilation-1)/a.dilation))
+		last := (outs-1)*d.stride - d.before // the first tap of the last window
+		if d.before >= a.k || last >= len(d.at) {
+			try.Fail(errPaddingAlone)
+		}
+		d.after = max(0, last+a.k-len(d.at))
+		return d
+	}
+	count := try.Value(eval.Count([]int{outs, a.k}))
+	empty := false
+	list := try.Value(budget.List(im.budget, count, func(i int) int32 {
+		first := i/a.k*a.stride - a.before
+		from := max(0, (-first+a.dilation-1)/a.dilation) // the first tap inside
+		to := min(a.k-1, (a.size-1-first)/a.dilation)    // the last one
+		empty = empty || from > to || first > a.size-1   // there is none
+		return int32(first + max(from, min(i%a.k, to))*a.dilation)
+	}))
+	if empty {
+		try.Fail(errPaddingAlone)
+	}
+	return dense{at: list, stride: a.k}
+}
+
+var errPaddingAlone = errors.New("a window lies in the padding alone, so that it has no largest value")
 
 // ones returns n weights of 1.
 func (im *importer) ones(n int) bcnn.Weights {

@@ -70,8 +70,8 @@ func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.V
 		out = b.Emit(n, "/order", bcnn.Channels{Index: index}, bcnn.Shape{H: 1, W: 1, C: total}, out)
 	}
 	if shape.Pixels() > 1 {
-		rows := b.span(0, 1, shape.H)
-		cols := b.span(0, 1, shape.W)
+		rows := b.Span(0, 1, shape.H)
+		cols := b.Span(0, 1, shape.W)
 		out = b.Pixels(n, "/image", out, bcnn.Pixels{Rows: rows, Cols: cols, BlockH: shape.H, BlockW: shape.W})
 	}
 	out = out.With(n)
@@ -98,7 +98,7 @@ func (b *Builder) turned(n *pb.Node, v *Value, shape bcnn.Shape, seen view.View)
 		}
 		return []view.Atom{a}
 	}):
-		out := b.Pixels(n, "/heads", v, bcnn.Pixels{Rows: b.span(0, 1, shape.H), Cols: b.span(0, 1, shape.W), BlockH: shape.H, BlockW: 1})
+		out := b.Pixels(n, "/heads", v, bcnn.Pixels{Rows: b.Span(0, 1, shape.H), Cols: b.Span(0, 1, shape.W), BlockH: shape.H, BlockW: 1})
 		out.View = seen
 		return out
 	case shape.H == 1 && shape.W == from.W && shape.C == from.H*from.C && from.H <= mostHeads && is(func(a view.Atom) []view.Atom {
@@ -109,7 +109,7 @@ func (b *Builder) turned(n *pb.Node, v *Value, shape bcnn.Shape, seen view.View)
 	}):
 		parts := make([]*Value, from.H)
 		for h := range parts {
-			parts[h] = b.Pixels(n, "/head", v, bcnn.Pixels{Rows: []int32{int32(h)}, Cols: b.span(0, 1, shape.W)})
+			parts[h] = b.Pixels(n, "/head", v, bcnn.Pixels{Rows: []int32{int32(h)}, Cols: b.Span(0, 1, shape.W)})
 		}
 		out := b.Emit(n, "/heads", bcnn.Concat{}, shape, parts...)
 		out.View = seen

@@ -19,8 +19,8 @@ func (b *Builder) indices(n int) []int32 {
 	return make([]int32, n)
 }
 
-// span returns start, start + step, …: n positions.
-func (b *Builder) span(start, step, n int) []int32 {
+// Span returns start, start + step, …: n positions.
+func (b *Builder) Span(start, step, n int) []int32 {
 	return try.Value(budget.List(b.budget, n, func(i int) int32 { return int32(start + i*step) }))
 }
 
@@ -50,8 +50,8 @@ func (b *Builder) Repeat(n *pb.Node, v, like *Value) *Value {
 		if s.W == 1 {
 			step[1] = 0
 		}
-		rows := b.span(0, step[0], to.H)
-		cols := b.span(0, step[1], to.W)
+		rows := b.Span(0, step[0], to.H)
+		cols := b.Span(0, step[1], to.W)
 		v = b.Pixels(n, "/pixels", v, bcnn.Pixels{Rows: rows, Cols: cols})
 	}
 	out := v.With(n)
@@ -242,8 +242,8 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) *Va
 		out = b.Emit(n, "/constant", bcnn.Affine{Bias: list}, out.Shape, out)
 	}
 	if pixels && shape.Pixels() > 1 {
-		rows := b.span(0, 1, shape.H)
-		cols := b.span(0, 1, shape.W)
+		rows := b.Span(0, 1, shape.H)
+		cols := b.Span(0, 1, shape.W)
 		out = b.Pixels(n, "/image", out, bcnn.Pixels{Rows: rows, Cols: cols, BlockH: shape.H, BlockW: shape.W})
 	}
 	out.View = seen

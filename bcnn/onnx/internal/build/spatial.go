@@ -60,7 +60,7 @@ func (b *Builder) PickPart(n *pb.Node, v *Value, dim int, x view.Axis, positions
 	try.Check(b.CheckShape(bcnn.Shape{H: size[0], W: size[1], C: v.Shape.C}))
 	var list [2][]int32
 	for i := range list {
-		list[i] = b.span(0, 1, size[i])
+		list[i] = b.Span(0, 1, size[i])
 	}
 	for i := range list[along] {
 		list[along][i] = int32(of[positions[i/len(group)]] + group[i%len(group)])

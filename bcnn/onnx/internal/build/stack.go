@@ -34,7 +34,7 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) *Value {
 	// picked picks rows or columns along dim, and all of them along the other axis.
 	picked := func(v *Value, suffix string, list []int32, block int) *Value {
 		op := bcnn.Pixels{Rows: list, BlockH: block, BlockW: 1}
-		all := b.span(0, 1, sides[3-dim])
+		all := b.Span(0, 1, sides[3-dim])
 		if op.Cols = all; dim == 3 {
 			op = bcnn.Pixels{Rows: all, Cols: list, BlockH: 1, BlockW: block}
 		}
