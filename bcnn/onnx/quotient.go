@@ -149,19 +149,20 @@ func (im *importer) distance(n *pb.Node, v *build.Value) build.Operand {
 	return build.Operand{Value: sum}
 }
 
-// normed returns (v − mean)/√(variance + epsilon) with mean and variance over the given axes.
-// Without centred the mean counts as 0.
-func (im *importer) normed(n *pb.Node, v *build.Value, axes []int, epsilon float64, centred bool) *build.Value {
+// normed returns (v − mean)/√(variance + epsilon) with mean and variance over the given axes, the mean,
+// and 1/√(variance + epsilon). Without centred the mean counts as 0 and is nil.
+func (im *importer) normed(n *pb.Node, v *build.Value, axes []int, epsilon float64, centred bool) (y, mean, inverse *build.Value) {
 	v = im.settledValue(v)
 	if centred {
-		mean := im.reduced(n, "ReduceMean", v, axes)
+		mean = im.reduced(n, "ReduceMean", v, axes)
 		r := im.ofValues(n, "Sub", v, mean)
 		v = r.Value
 	}
 	variance := im.reduced(n, "ReduceMean", im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v), axes)
 	variance = im.emit(n, "/epsilon", bcnn.Affine{Bias: []float32{float32(epsilon)}}, variance).Value
-	r := im.ofValues(n, "Mul", v, im.rsqrt(n, variance))
-	return r.Value
+	inverse = im.rsqrt(n, variance)
+	r := im.ofValues(n, "Mul", v, inverse)
+	return r.Value, mean, inverse
 }
 
 // norm imports the operators that normalise each image with its own mean and variance.
@@ -193,7 +194,12 @@ func (im *importer) norm(n *pb.Node) build.Operand {
 	if from < 1 || len(axes) == 0 {
 		try.Failf("the axes to normalise over must exist and must not include the batch")
 	}
-	y := im.normed(n, v, axes, float64(epsilon), n.OpType != "RMSNormalization")
+	y, mean, inverse := im.normed(n, v, axes, float64(epsilon), n.OpType != "RMSNormalization")
+	for i, r := range []*build.Value{mean, inverse} { // the other outputs of a LayerNormalization
+		if n.OpType == "LayerNormalization" && i+1 < len(n.Outputs) && n.Outputs[i+1] != "" {
+			im.env[n.Outputs[i+1]] = build.Operand{Value: r.With(n)}
+		}
+	}
 	// Scale and shift of a GroupNormalization are one per group (opset 18), and apply before the
 	// groups are split into channels again, or one per channel, and apply after.
 	perGroup := groups > 0 && scale != nil && len(scale.Dims) == 1 && scale.Dims[0] == groups
@@ -252,7 +258,8 @@ func (im *importer) meanVariance(n *pb.Node) build.Operand {
 	if !given {
 		try.Failf("without axes it would join the batch too: give axes that leave out the first dimension")
 	}
-	return build.Operand{Value: im.normed(n, v, axes, math.Pow(1e-9, 2), true)}
+	y, _, _ := im.normed(n, v, axes, math.Pow(1e-9, 2), true)
+	return build.Operand{Value: y}
 }
 
 // lpNormalization imports LpNormalization: v divided by its L1 or L2 norm.
