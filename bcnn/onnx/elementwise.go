@@ -114,11 +114,11 @@ func (im *importer) unary(n *pb.Node, operands []build.Operand) build.Operand {
 		return build.Operand{Value: im.reciprocal(n, v)}
 	case "Ceil", "Floor", "Round":
 		f := eval.UnaryOps[n.OpType]
-		how := build.Rounding{Channels: 1, Level: func(_ int, x float32) float64 { return f(float64(x)) }}
-		if n.OpType == "Round" {
-			how.Nearest = func(v *build.Value) *build.Value { return v }
-		}
-		return im.build.Round(n, v, v.Type, how)
+		return im.build.Round(n, v, v.Type, build.Rounding{
+			Channels: 1, Level: func(_ int, x float32) float64 { return f(float64(x)) },
+			Scaled:    func(v *build.Value) *build.Value { return v },
+			Direction: map[string]build.Direction{"Floor": build.Down, "Round": build.Nearest, "Ceil": build.Up}[n.OpType],
+		})
 	}
 	panic(try.Errorf("%w on computed tensors, only on constants", errUnsupported))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -129,10 +130,6 @@ func TestSeveralThresholds(t *testing.T) {
 			}
 		}
 	}
-	m := testModel{input: image(1, 1, n), output: "y", inits: []testTensor{floats("t", []int{1, 2, 1, 1}, 0, 1)},
-		nodes: []testNode{op("Round", "x", "a"), op("Equal", "a t", "b"), op("Cast", "b", "y", "to", 1)}}
-	_, _, err := Decode(t.Context(), m.encode(), Options{})
-	require.ErrorContains(t, err, "without bounds")
 }
 
 // A value at the threshold that is the middle of the others up to a rounding is that.
@@ -241,4 +238,72 @@ func TestFunctionsOfOneValue(t *testing.T) {
 	}
 	t.Logf("%d of %d convert; errors: %v", converted, models, unlike)
 	require.Greater(t, converted, models/2)
+}
+
+// Numbers that are rounded without limits stay exact, however large or small they are.
+func TestRoundedWithoutBounds(t *testing.T) {
+	values := []float32{0.25, 0.5, 0.75, 1, 1.5, 2.5, 1e-30, 0x1p-149, 0x1p-126, 0x1p22 - 0.5, 0x1p22 + 0.5, 0x1p22 + 1.5, 0x1p23 - 0.5, 0x1p23, 0x1p23 + 1, 0x1p24 + 2, 1e10, math.MaxFloat32, float32(math.Inf(1))}
+	for _, v := range []float32{0.5, 1, 1.5, 0x1p21} {
+		values = append(values, math.Nextafter32(v, 0), math.Nextafter32(v, 1e9))
+	}
+	for _, v := range slices.Clone(values) {
+		values = append(values, -v)
+	}
+	values = append(values, 0, float32(math.NaN()))
+	for name, f := range map[string]func(x float64) float64{"Round": math.RoundToEven, "Floor": math.Floor, "Ceil": math.Ceil} {
+		for _, c := range []struct {
+			nodes []testNode
+			of    func(x float64) float64
+		}{
+			{[]testNode{op(name, "x", "y")}, f},
+			{[]testNode{op(name, "x", "a"), op("Relu", "a", "y")}, func(x float64) float64 { return max(f(x), 0) }},
+			{[]testNode{op(name, "x", "a"), op("Clip", "a low high", "y")}, func(x float64) float64 { return max(-5000, min(f(x), 300)) }},
+		} {
+			m := testModel{input: image(1, 1, len(values)), output: "y", nodes: c.nodes, inits: []testTensor{number("low", -5000), number("high", 300)}}
+			net, _, err := Decode(t.Context(), m.encode(), Options{})
+			require.NoError(t, err)
+			x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
+			copy(x.F32, values)
+			for _, unfused := range []bool{false, true} {
+				plan, err := lower.Network(t.Context(), net, lower.Options{Unfused: unfused})
+				require.NoError(t, err)
+				got, err := ref.Run(t.Context(), plan, x, nil)
+				require.NoError(t, err)
+				for i, v := range values {
+					if want := c.of(float64(v)); math.IsNaN(want) {
+						require.True(t, math.IsNaN(float64(got.F32[i])), "%v", c.nodes)
+					} else {
+						require.Equal(t, want+0, float64(got.F32[i])+0, "%v of %v", c.nodes, v)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Numbers without dimensions of their own: one for each image of a batch. An output may be an input.
+func TestNumbers(t *testing.T) {
+	for _, c := range []struct {
+		nodes []testNode
+		of    func(x float64) float64
+	}{
+		{[]testNode{op("Mul", "x half", "a"), op("Relu", "a", "y")}, func(x float64) float64 { return max(x/2, 0) }},
+		{[]testNode{op("Greater", "x half", "a"), op("Where", "a half x", "y")}, func(x float64) float64 { return min(x, 0.5) }},
+		{[]testNode{op("Unsqueeze", "x one", "a"), op("Concat", "a a", "b", "axis", 1), op("ReduceSum", "b one", "y", "keepdims", 0)}, func(x float64) float64 { return 2 * x }},
+		{[]testNode{op("Identity", "x", "y")}, func(x float64) float64 { return x }},
+	} {
+		m := testModel{input: testInput{"x", pb.Float, []any{"n"}}, output: "y", nodes: c.nodes, inits: []testTensor{number("half", 0.5), ints("one", 1)}}
+		net, _, err := Decode(t.Context(), m.encode(), Options{})
+		require.NoError(t, err)
+		require.Empty(t, net.Layers[len(net.Layers)-1].Source.Dims)
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
+		require.NoError(t, err)
+		x := bcnn.NewTensor(bcnn.Float32, 5, net.Inputs[0].Shape)
+		copy(x.F32, []float32{-2, -0.25, 0, 0.75, 3})
+		got, err := ref.Run(t.Context(), plan, x, nil)
+		require.NoError(t, err)
+		for i, v := range x.F32 {
+			require.Equal(t, c.of(float64(v)), float64(got.F32[i]), "%v", c.nodes)
+		}
+	}
 }

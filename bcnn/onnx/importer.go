@@ -278,10 +278,7 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 	}
 	v, form := im.outputType(r)
 	v, seen := im.outputOrder(v)
-	if v.Layer <= bcnn.NetworkInput {
-		try.Failf("no layer computes it: it is an input of the network")
-	}
-	if slices.Contains(others, v.Layer) { // a copy
+	if slices.Contains(others, v.Layer) || v.Layer <= bcnn.NetworkInput { // a copy
 		v = im.build.Emit(v.Node, "/output", bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}, v.Shape, v)
 		try.Check(im.build.Err())
 	}
@@ -308,6 +305,10 @@ func (im *importer) outputType(r build.Operand) (*build.Value, bcnn.SourceType) 
 	}
 	if form != bcnn.SourceValues {
 		r = im.cast(r.Value.Node, r, pb.Float)
+	}
+	if v := r.Value; (v.Type == pb.Uint8 || v.Type == pb.Int8) && !v.Hole && !im.build.Bytes(v.Layer) { // quantised
+		form = map[pb.DataType]bcnn.SourceType{pb.Uint8: bcnn.SourceUint8, pb.Int8: bcnn.SourceInt8}[v.Type]
+		r.Value = im.build.Integers(v.Node, v)
 	}
 	v := im.build.Settle(r.Value)
 	types := map[pb.DataType]bcnn.SourceType{pb.Float: form, pb.Int32: bcnn.SourceInt32, pb.Int64: bcnn.SourceInt64}

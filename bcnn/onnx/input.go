@@ -82,12 +82,14 @@ func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([
 	switch {
 	case !in.Type.Real() && in.Type != pb.Uint8:
 		return fail(fmt.Errorf("elements of %v are not supported, want FLOAT, FLOAT16 or UINT8", in.Type))
-	case !in.Ranked || len(in.Dims) < 2 || len(in.Dims) > 4:
-		return fail(fmt.Errorf("it has %d dimensions, want a batch of images (4), grey images or sequences (3) or vectors (2)", len(in.Dims)))
+	case !in.Ranked || len(in.Dims) < 1 || len(in.Dims) > 4:
+		return fail(fmt.Errorf("it has %d dimensions, want a batch of images (4), grey images or sequences (3), vectors (2) or numbers (1)", len(in.Dims)))
 	}
 	transposes := slices.ContainsFunc(g.Nodes, func(n *pb.Node) bool { return n.OpType == "Transpose" })
 	ways := &ways{in: in, given: opts.InputShape}
 	switch rest := in.Dims[1:]; len(rest) {
+	case 0:
+		ways.add(absent, absent, absent, func(bcnn.Shape) view.View { return view.View{view.Batch} })
 	case 1:
 		s := ways.add(absent, absent, rest[0], func(s bcnn.Shape) view.View { return view.Vector(s.C) })
 		// The graph may reshape the vector to an image.

@@ -178,7 +178,7 @@ func (im *importer) quantizeLinear(n *pb.Node) build.Operand {
 			Level: func(c int, x float32) float64 {
 				return max(lo, min(math.RoundToEven(float64(x/scales[c%len(scales)]))+zero(c), hi))
 			},
-			Nearest: im.dividing(n, scales), Zeros: zeros,
+			Scaled: im.dividing(n, scales), Zeros: zeros,
 		})
 	}
 	y := im.computed(l.x.Constant, []string{"Div"}, l.scale)

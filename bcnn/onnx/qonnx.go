@@ -122,7 +122,7 @@ func (im *importer) quantValue(n *pb.Node, v *build.Value, scale, by *eval.Tenso
 	v, scales := im.divisors(n, v, scale)
 	how := build.Rounding{Channels: len(scales), Level: func(c int, x float32) float64 { return round(x / scales[c]) }}
 	if near {
-		how.Nearest = im.dividing(n, scales)
+		how.Scaled = im.dividing(n, scales)
 	}
 	r := im.build.Round(n, v, v.Type, how)
 	if len(scales) == 1 {

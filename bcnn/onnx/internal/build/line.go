@@ -33,11 +33,23 @@ type line struct {
 type rounding struct {
 	level    func(channel int, x float32) float64
 	channels int // 1 if level is the same function for all channels
-	// nearest makes layers of a settled value whose nearest integers, ties to even, plus those of
-	// zeros, are the levels. It is nil for other roundings.
-	nearest func(v *Value) *Value
-	zeros   []float32
+	// scaled makes layers of a settled value whose integers in a direction, plus those of zeros, are
+	// the levels. It is nil for other roundings.
+	scaled    func(v *Value) *Value
+	direction Direction
+	zeros     []float32
 }
+
+// Direction is which integer a number becomes: the next one above, the next one below, or the nearest
+// one, ties to even.
+type Direction int
+
+// The directions of Floor, Round and Ceil.
+const (
+	Down Direction = iota - 1
+	Nearest
+	Up
+)
 
 // Rounding is how Round rounds a value.
 type Rounding struct {
@@ -45,11 +57,12 @@ type Rounding struct {
 	// function for all.
 	Level    func(channel int, x float32) float64
 	Channels int
-	// Nearest, if it is not nil, makes layers of a value: Level takes their nearest integers, ties
-	// to even, adds that of Zeros, one number or one per channel, and limits the sums. With it there
-	// may be any number of levels.
-	Nearest func(v *Value) *Value
-	Zeros   []float32
+	// Scaled, if it is not nil, makes layers of a value: Level takes their integers in a direction,
+	// adds that of Zeros, one number or one per channel, and limits the sums. With it there may be any
+	// number of levels.
+	Scaled    func(v *Value) *Value
+	Direction Direction
+	Zeros     []float32
 }
 
 // at returns the integer of a number of a channel, as the operators compute it in float32. A value
@@ -217,7 +230,7 @@ func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, how Rounding) Ope
 	out := &Func{base: f.base, t: f.t}
 	for _, p := range f.pieces {
 		if p.constant == nil {
-			p.line = b.rounded(p.line, &rounding{how.Level, how.Channels, how.Nearest, how.Zeros}, of)
+			p.line = b.rounded(p.line, &rounding{how.Level, how.Channels, how.Scaled, how.Direction, how.Zeros}, of)
 		} else {
 			t := b.eval.NewTensor(typ, p.constant.Dims)
 			try.Check(b.budget.Loop(t.Len(), func(lo, hi int) {
@@ -236,11 +249,9 @@ func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, how Rounding) Ope
 // rounded returns the line that rounds the values of l. Its limits are the integers that the base
 // can have, whose values are in the set of.
 func (b *Builder) rounded(l *line, outer *rounding, of sets.Set) *line {
-	r := &rounding{level: outer.at, channels: max(outer.channels, l.channels()), nearest: outer.nearest, zeros: outer.zeros}
-	if outer.nearest != nil && *l != *unlimited() {
-		r.nearest = func(v *Value) *Value {
-			return outer.nearest(b.Settle(b.pending(v.Node, pb.Float, b.funcOf(v).with(l))))
-		}
+	r := &rounding{outer.at, max(outer.channels, l.channels()), outer.scaled, outer.direction, outer.zeros}
+	if outer.scaled != nil && *l != *unlimited() {
+		r.scaled = func(v *Value) *Value { return outer.scaled(b.Settle(b.pending(v.Node, pb.Float, b.funcOf(v).with(l)))) }
 	}
 	if l.rounding != nil || r.channels > 1 && l.lo > -math.MaxFloat32 || r.channels > 1 && l.hi < math.MaxFloat32 {
 		inner := *l
@@ -397,7 +408,7 @@ func (b *Builder) lineLayer(v *Value) *Value {
 		}
 		return b.Emit(v.Func.node, "", bcnn.Clip{Min: limit(s.lo), Max: limit(s.hi)}, v.Shape, base)
 	}
-	if out := b.nearest(v); out != nil {
+	if out := b.manyLevels(v); out != nil {
 		return out
 	}
 	s.checkBounded()
@@ -415,39 +426,56 @@ func (b *Builder) lineLayer(v *Value) *Value {
 	return b.scaled(v.Node, b.Emit(v.Node, "", q, base.Shape, base), []float32{s.gain}, []float32{s.offset})
 }
 
-// toWhole is added to numbers and taken away again, which rounds those of up to mostNear to integers,
-// ties to even.
-const (
-	toWhole  = 3 << 22
-	mostNear = 1 << 21
-)
-
-// nearest emits layers that round to more integers than there may be levels. It is nil for fewer, and
-// for roundings that no layers compute.
-func (b *Builder) nearest(v *Value) *Value {
-	s, r := v.line(), v.line().rounding
-	if r.nearest == nil || s.levelled() == nil || !(s.lo >= -mostNear && s.hi <= mostNear) {
+// manyLevels emits layers that round to more integers than there may be levels. It is nil for fewer,
+// and for roundings that no layers compute.
+func (b *Builder) manyLevels(v *Value) *Value {
+	s, r, n := v.line(), v.line().rounding, v.Node
+	if r.scaled == nil || s.levelled() == nil {
 		return nil
 	}
-	n := v.Node
 	limited := func(y *Value, lo, hi float64) *Value {
-		return b.Emit(n, "/limits", bcnn.Clip{Min: float32(lo), Max: float32(hi)}, y.Shape, y)
+		return b.Settle(b.Clip(n, y, lo, hi).Value)
 	}
-	plus := func(y *Value, list ...float32) *Value {
-		if len(list) == 1 && list[0] == 0 {
-			return y
-		}
-		return b.Emit(n, "/sum", bcnn.Affine{Bias: list}, y.Shape, y)
+	y := r.scaled(v.Func.base)
+	if bounded := s.lo >= -mostNear && s.hi <= mostNear && r.direction == Nearest && len(r.zeros) == 0; bounded {
+		y = b.plus(n, b.plus(n, limited(y, s.lo, s.hi), 3*mostNear), -3*mostNear)
+	} else {
+		y = limited(b.plus(n, b.wholes(n, y, r.direction), r.zeros...), s.lo, s.hi)
 	}
-	lo, hi, moved := s.lo, s.hi, len(r.zeros) > 0
-	if moved {
-		lo, hi = -mostNear, mostNear
+	return b.scaled(n, b.plus(n, y, float32(s.shift)), []float32{s.gain}, []float32{s.offset})
+}
+
+// mostNear is the magnitude up to which the sum with three times of it is rounded to an integer.
+const mostNear = 1 << 22
+
+// plus adds one number, or one per channel, to a settled value.
+func (b *Builder) plus(n *pb.Node, y *Value, list ...float32) *Value {
+	if !slices.ContainsFunc(list, func(x float32) bool { return x != 0 }) {
+		return y
 	}
-	y := plus(plus(limited(r.nearest(v.Func.base), lo, hi), toWhole), -toWhole)
-	if moved {
-		y = limited(plus(y, r.zeros...), s.lo, s.hi)
+	return b.Emit(n, "/sum", bcnn.Affine{Bias: list}, y.Shape, y)
+}
+
+// wholes emits the integers of a settled value in a direction, exactly for all numbers: from 2²³ on all
+// of them are integers, and below the sum of a magnitude with 2²³ is rounded to one.
+func (b *Builder) wholes(n *pb.Node, x *Value, direction Direction) *Value {
+	emit := func(suffix string, op bcnn.Op, in ...*Value) *Value { return b.Emit(n, suffix, op, x.Shape, in...) }
+	const whole = 1 << 23
+	size := emit("/magnitude", bcnn.PReLU{Slope: []float32{-1}}, x)
+	small := b.plus(n, b.plus(n, emit("/limits", bcnn.Clip{Max: whole}, size), whole), -whole)
+	size = emit("/sum", bcnn.Add{}, small, emit("/beyond", bcnn.ReLU{}, b.plus(n, size, -whole)))
+	y := emit("/nearest", bcnn.Mul{}, size, emit("/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, x))
+	if direction == Nearest {
+		return y
 	}
-	return b.scaled(n, plus(y, float32(s.shift)), []float32{s.gain}, []float32{s.offset})
+	// The rest is 1 where the nearest integer is on the wrong side. It is 0 beyond 2²³, also where
+	// the number is infinite.
+	inside := emit("/limits", bcnn.Clip{Min: -whole, Max: whole}, x)
+	near := emit("/limits", bcnn.Clip{Min: -whole, Max: whole}, y)
+	scale := float32(direction)
+	rest := emit("/rest", bcnn.Affine{Scale: []float32{scale}}, emit("/rest", bcnn.Add{}, inside, emit("/negative", bcnn.Affine{Scale: []float32{-1}}, near)))
+	beyond := emit("/wrong", bcnn.Quantize{Levels: 2, Thresholds: []float32{math.SmallestNonzeroFloat32}}, rest)
+	return emit("", bcnn.Add{}, y, emit("/step", bcnn.Affine{Scale: []float32{scale}}, beyond))
 }
 
 // least returns the least number that is rounded to k or more.
