@@ -40,6 +40,7 @@ var mayOpen = map[string]string{
 	"kernels/internal/machine/code.go":  "a tool of the checks",
 	"kernels/internal/machine/main.go":  "a tool of the checks",
 	"kernels/internal/ptxcpp/main.go":   "a tool of the build",
+	"bcnn/onnx/cache.go":                "the blobs beside the folder of a model",
 	"bcnn/onnx/files.go":                "the folder of a model",
 	"serve/versions.go":                 "the folder of a model",
 
