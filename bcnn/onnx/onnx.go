@@ -27,7 +27,8 @@
 // rows or columns, Softmax, Softplus, Softsign, SpaceToDepth, SplitToSequence and the operators of
 // sequences, Sqrt, Squeeze, Sub, Sum, Swish, Tanh, ThresholdedRelu, Tile, TopK over channels,
 // Transpose, Unsqueeze, Where, Xor; of QONNX BipolarQuant, Im2Col, IntQuant, MultiThreshold, Quant
-// and Trunc, and its domain channels_last; of the domain bitcnn Binarize.
+// and Trunc, and its domain channels_last; of com.microsoft QuantizeLinear and DequantizeLinear; of
+// the domain bitcnn Binarize.
 //
 // On constants: the same, but for Binarize, Col2Im, ConvTranspose, Im2Col, LRN, MultiThreshold,
 // Resize, Trunc and Upsample; and the operators with which exporters compute shapes and weights:
@@ -67,7 +68,9 @@
 //
 //	across        convolutions over the channels of one pixel (ECA)
 //	batch         constants computed from the batch size
+//	cache         files through links of Hugging Face's cache
 //	fold*         operators on constants alone
+//	integers      operators on quantised values
 //	largest       ArgMax and TopK of values; select of constants
 //	last          the domain channels_last of QONNX
 //	linear        QuantizeLinear and DequantizeLinear
