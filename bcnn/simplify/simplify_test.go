@@ -178,8 +178,8 @@ func TestRules(t *testing.T) {
 		}, []int{1}, simplify.Weights, []int{0}},
 		{"two values in groups", func(n *bcnn.Network) {
 			then(n, sign)
-			then(n, grouped)
-		}, []int{1}, simplify.Weights, []int{0}},
+			then(n, grouped) // of two, between zeros of two parts
+		}, []int{4}, simplify.Weights, []int{0}},
 		{"two bases", func(n *bcnn.Network) {
 			then(n, sign)
 			then(n, conv(8, 3, 1, 0.71, -0.71, 0.2, -0.2))
