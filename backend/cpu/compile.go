@@ -86,7 +86,7 @@ type program struct {
 	over      []pair // tensors that may share memory
 	memory    int    // bytes of tensors and tables
 	size      tiles.Size
-	leads     map[int]*lead
+	leads     map[int]*lead // the compiled first steps of groups, by step
 }
 
 // A lead is a compiled step, and how its kernels end.

@@ -72,8 +72,8 @@ type end struct {
 	unwritten []int
 }
 
-// ends lists how kernels of a convolution, step i, may end, those first that spare more. The steps up to
-// last are in its group, those up to joint in the next one. at is what inPlace returns.
+// ends lists how kernels of a convolution, step i, may end, the most thorough end first. The steps up to
+// last are in its group, those up to joint in the next one.
 func (c *compiler) ends(i, last, joint int) []end {
 	if _, ok := c.graph.Steps[i].Op.(*plan.Conv); !ok {
 		return nil
@@ -141,8 +141,8 @@ func (c *compiler) fakeQuantizes(i, last int) bool {
 		c.graph.ReadOnlyBy(first.In[0], i+1, i+1) && c.graph.ReadOnlyBy(first.Out, last, last)
 }
 
-// byteSum is the sum of what convolution i makes, in step made, and of what bytes stand for, and the bytes of
-// levels that become of that, as residual networks of few bits have them. Float32 values between them need no
+// byteSum is the end that residual networks of few bits need: the output of step made, which is convolution i or
+// the values of its levels, plus the values of bytes, as bytes of levels. Float32 values in between need no
 // memory.
 func (c *compiler) byteSum(i, made, last int) (end, bool) {
 	g := c.graph
@@ -159,7 +159,6 @@ func (c *compiler) byteSum(i, made, last int) (end, bool) {
 		e.fake = i + 1
 		e.unwritten = append(e.unwritten, g.Steps[i].Out, g.Steps[e.fake].Out)
 	}
-
 	switch {
 	case !ok || !adds || !counts || scale.Activation.Kind != plan.ActivationNone || add.Activation.Kind == plan.ActivationFunction:
 		return end{}, false
