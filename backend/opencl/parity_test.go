@@ -155,8 +155,8 @@ func TestDotProducts(t *testing.T) {
 	}
 	require.NotEmpty(t, bytes)
 	for dot, defines := range map[candidates.DotProduct]string{
-		candidates.ArmDot: "-Darm_dot=products",
-		candidates.KHRDot: "-Ddot_4x8packed_ss_int(a,b)=products(as_char4(a),as_char4(b))",
+		candidates.ArmDot: "-Darm_dot(a,b)=products(0,a,b)",
+		candidates.KHRDot: "-Ddot_4x8packed_ss_int(a,b)=products(0,as_char4(a),as_char4(b))",
 	} {
 		d := testDevice(t)
 		d.info.Kind = backend.Emulated // which is not measured

@@ -21,6 +21,14 @@
 #define ACROSS(p) (p)
 #endif
 
+// Where sizes are constants, compilers for GPUs unroll loops without bound, and then have too few
+// registers for as many work-items as could hide each other's loads.
+#if ON_GPU
+#define ROLLED __attribute__((opencl_unroll_hint(1)))
+#else
+#define ROLLED
+#endif
+
 #if BYTES
 #define VALUE uchar
 // A word is four signed bytes: of the input what is 128 above zero, of the weights ±1, and
@@ -30,18 +38,21 @@
 #define DOT_KHR 2
 #if DOT_PRODUCT == DOT_ARM
 #pragma OPENCL EXTENSION cl_arm_integer_dot_product_int8 : enable
-#define DOT(a, b) arm_dot(as_char4(a), as_char4(b))
+#define DOT(sum, a, b) ((sum) + arm_dot(as_char4(a), as_char4(b)))
 #elif DOT_PRODUCT == DOT_KHR
-#define DOT(a, b) dot_4x8packed_ss_int(a, b)
+#define DOT(sum, a, b) ((sum) + dot_4x8packed_ss_int(a, b))
 #else
-#define DOT(a, b) products(as_char4(a), as_char4(b))
+#define DOT(sum, a, b) products(sum, as_char4(a), as_char4(b))
 #endif
 
-// What the built-in functions compute.
-inline int products(char4 a, char4 b)
+// What the built-in functions compute, and the sum so far: compilers know a running sum as a dot
+// product, and need fewer registers for it than for one of four products.
+inline int products(int sum, char4 a, char4 b)
 {
-	const int4 p = convert_int4(a) * convert_int4(b);
-	return p.x + p.y + p.z + p.w;
+	sum += a.x * b.x;
+	sum += a.y * b.y;
+	sum += a.z * b.z;
+	return sum + a.w * b.w;
 }
 
 // The taps of a row of the window that lie next to each other: their bytes do, too.
@@ -69,8 +80,8 @@ inline uint word_at(__global const uchar *in, int y, int first, __constant const
 
 inline int8 summed(int8 sum, uint8 w, uint v)
 {
-	return sum + (int8)(DOT(w.s0, v), DOT(w.s1, v), DOT(w.s2, v), DOT(w.s3, v),
-		DOT(w.s4, v), DOT(w.s5, v), DOT(w.s6, v), DOT(w.s7, v));
+	return (int8)(DOT(sum.s0, w.s0, v), DOT(sum.s1, w.s1, v), DOT(sum.s2, w.s2, v), DOT(sum.s3, w.s3, v),
+		DOT(sum.s4, w.s4, v), DOT(sum.s5, w.s5, v), DOT(sum.s6, w.s6, v), DOT(sum.s7, w.s7, v));
 }
 #else
 #define VALUE uint
@@ -145,10 +156,10 @@ __kernel void conv_vectors(__global const VALUE *restrict in, __global RESULT *r
 		in += image * (IN_H * IN_W * IN_WORDS) + o / GROUP_OUT * WORDS;
 #endif
 		__global const uint *w = weights + (size_t)block * (KH * (KW / RUN) * WORDS * 8);
-		for (int ky = 0; ky < KH; ky++)
-			for (int kx = 0; kx < KW; kx += RUN) {
+		ROLLED for (int ky = 0; ky < KH; ky++)
+			ROLLED for (int kx = 0; kx < KW; kx += RUN) {
 				const int iy = y * STRIDE_H - PAD_T + ky * DILATION_H, ix = x * STRIDE_W - PAD_L + kx * DILATION_W;
-				for (int k = 0; k < WORDS; k++, w += 8) {
+				ROLLED for (int k = 0; k < WORDS; k++, w += 8) {
 					const uint8 v = vload8(0, w);
 					sum0 = summed(sum0, v, WORD(0));
 					sum1 = summed(sum1, v, WORD(1));
