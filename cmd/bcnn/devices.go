@@ -47,8 +47,8 @@ reason), kernels (what --kernels takes) and refused (what the driver has refused
 last 30 days and was done in another way), or error.
 
 GPUs measure which kernels are the fastest for a step, and keep the choice in a file
-of the user's. --tuning shows these choices, --clear-tuning removes them: what is
-compiled from then on is measured again. A choice lasts 30 days, and one day where
+of the user's. --tuning shows these choices, --clear-tuning removes them, and the programs
+that OpenCL has compiled: what is compiled from then on is measured again. A choice lasts 30 days, and one day where
 another may have been the faster one, because the machine was busy; none is used with
 another driver or other kernels. With --json, --tuning prints one object per choice:
 backend, device (its name), file, step, kernels, us, doubt (the share of the time by
