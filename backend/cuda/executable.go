@@ -61,6 +61,8 @@ type executable struct {
 	// direct says that the driver does not record the launches in a graph, so kernels are
 	// launched one by one.
 	direct bool
+	// settled says that Compile has chosen: what is refused then is replaced.
+	settled bool
 	// recording says that what is enqueued is recorded, so that nothing else can be done.
 	recording bool
 	// early says that the device may begin kernels before those ahead of them have ended.
@@ -116,7 +118,7 @@ func newExecutable(ctx context.Context, d *device, plan *plan.Plan, config drive
 		_ = e.release()
 		return nil, err
 	}
-	e.ctx = nil
+	e.ctx, e.settled = nil, true
 	return e, nil
 }
 
@@ -307,7 +309,7 @@ func (e *executable) enqueueSteps(stream cu.Stream, wait bool) error {
 	}
 	for i, s := range e.steps {
 		err := s.enqueueAfter(stream, e.images, e.early && !wait, i > 0)
-		if !e.recording && (wait || !e.early) && shim.Refused(err) {
+		if e.settled && !e.recording && shim.Refused(err) {
 			err = e.replace(stream, i, err)
 		}
 		if err == nil && wait {

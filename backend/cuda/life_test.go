@@ -157,20 +157,24 @@ func TestTooLarge(t *testing.T) {
 	require.Equal(t, before, gpu.Live.Load())
 }
 
-// TestLaunchTooLarge: what the driver refuses before it starts a kernel is named,
-// and the device stays usable.
+// TestLaunchTooLarge: other kernels take the place of those that the driver refuses to launch, and it
+// is noted which it has refused.
 func TestLaunchTooLarge(t *testing.T) {
-	exe, out, in := compileSmall(t, testDevice(t), backend.Options{Kernels: gpu.Direct})
-	exe.direct = true
-	block := exe.steps[1].launches[0].spec.Block
-	exe.steps[1].launches[0].spec.Block = 2048
-	err := exe.run(context.Background(), out, in)
-	var code *shim.Error
-	require.ErrorAs(t, err, &code)
-	require.ErrorContains(t, err, "step 1 (")
-	require.ErrorContains(t, err, "blocks of 2048 threads")
-	exe.steps[1].launches[0].spec.Block = block
+	d := testDevice(t)
+	exe, out, in := compileSmall(t, d, backend.Options{Kernels: gpu.Direct})
 	require.NoError(t, exe.run(context.Background(), out, in))
+	want := slices.Clone(out.F32)
+	exe.direct = true
+	was := exe.steps[1]
+	was.launches[0].spec.Block = 2048
+	require.NoError(t, exe.run(context.Background(), out, in))
+	require.NotSame(t, was, exe.steps[1])
+	require.NotEqual(t, was.name, exe.steps[1].name)
+	require.Equal(t, want, out.F32)
+	require.Len(t, d.Info().Refused, 1)
+	require.Contains(t, d.Info().Refused[0], "blocks of 2048 threads")
+	require.NoError(t, exe.run(context.Background(), out, in))
+	require.Equal(t, want, out.F32)
 }
 
 func TestRefusedKernels(t *testing.T) {
