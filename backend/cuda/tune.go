@@ -25,10 +25,10 @@ func (e *executable) choose(step int, all []candidates.Candidate) (*built, error
 	tuner := gpu.Tuner{Cache: d.tuning, From: d.tuneFrom, Emulated: d.info.Kind == driver.Emulated}
 	if i, why, _ := gpu.Decide(tuner, key, all, e.plan.Products(step)); i >= 0 {
 		b, err := e.buildBecause(why, all[i])
-		if shim.Refused(err) {
-			return e.another(all, i, err)
+		if !shim.Refused(err) {
+			return b, err
 		}
-		return b, err
+		return e.another(all, i, err)
 	}
 	return e.measure(step, all, key)
 }
