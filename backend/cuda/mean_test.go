@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -22,16 +23,7 @@ import (
 
 // TestMeanDriver: whatever the driver refuses, the bits are right or the error is a clear one.
 func TestMeanDriver(t *testing.T) {
-	every := 1
-	if testing.Short() {
-		every = 49
-	}
-	var some []parity.Case
-	for i, c := range parity.Keep(parity.Core()) {
-		if i%every == 0 {
-			some = append(some, c)
-		}
-	}
+	some := meanParity()
 	for _, c := range []struct {
 		refuses string // as BCNN_EMULATOR_FAULT has it
 		noted   string // in what the device remembers; empty for nothing
@@ -86,6 +78,23 @@ func TestMeanDriver(t *testing.T) {
 			require.Equal(t, driver, alive(t, d))
 		})
 	}
+}
+
+// meanParity are cases of parity.Core: all where backendtest.EnvCases asks for these, or else some.
+func meanParity() (some []parity.Case) {
+	every := 9
+	switch {
+	case os.Getenv(backendtest.EnvCases) == "core":
+		every = 1
+	case testing.Short():
+		every = 49
+	}
+	for i, c := range parity.Keep(parity.Core()) {
+		if i%every == 0 {
+			some = append(some, c)
+		}
+	}
+	return some
 }
 
 // refuseKernels makes "fastest" the names of the kernels that the network gets, and "every" those of

@@ -99,7 +99,7 @@ func TestMeanDriver(t *testing.T) {
 	output, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-fvisibility=hidden",
 		"-DCL_TARGET_OPENCL_VERSION=120", "-DCL_USE_DEPRECATED_OPENCL_1_2_APIS", "-Iinternal/shim/include", "-o", layer, "testdata/mean.c", "-lpthread").CombinedOutput()
 	require.NoError(t, err, string(output))
-	cmd := exec.Command(os.Args[0], "-test.run=^TestMeanDriver$", fmt.Sprint("-test.short=", testing.Short()), "-test.v", "-test.timeout=60m")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestMeanDriver$", fmt.Sprint("-test.short=", testing.Short()), "-test.v", "-test.timeout=180m")
 	cmd.Env = append(os.Environ(), "OPENCL_LAYERS="+layer)
 	output, err = cmd.CombinedOutput()
 	require.NoError(t, err, string(output))
@@ -107,16 +107,11 @@ func TestMeanDriver(t *testing.T) {
 }
 
 func meanCases(t *testing.T) {
-	every, networks := 1, []*bcnn.Network{small(), backendtest.OneConv(6, 3, 32, 32)}
+	networks := []*bcnn.Network{small(), backendtest.OneConv(6, 3, 32, 32)}
 	if testing.Short() {
-		every, networks = 29, networks[:1]
+		networks = networks[:1]
 	}
-	var some []parity.Case
-	for i, c := range parity.Keep(parity.Core()) {
-		if i%every == 0 {
-			some = append(some, c)
-		}
-	}
+	some := meanParity()
 	for _, m := range meanDrivers {
 		name := m.refuses
 		if name == "" {
@@ -163,6 +158,23 @@ func meanCases(t *testing.T) {
 			}
 		})
 	}
+}
+
+// meanParity are cases of parity.Core: all where backendtest.EnvCases asks for these, or else some.
+func meanParity() (some []parity.Case) {
+	every := 9
+	switch {
+	case os.Getenv(backendtest.EnvCases) == "core":
+		every = 1
+	case testing.Short():
+		every = 29
+	}
+	for i, c := range parity.Keep(parity.Core()) {
+		if i%every == 0 {
+			some = append(some, c)
+		}
+	}
+	return some
 }
 
 // run compiles and runs a network, steps timed and not, and compares it with the reference.
