@@ -109,6 +109,17 @@ func (im *importer) softmax(n *pb.Node) build.Operand {
 		return im.emit(n, "", op, v)
 	case !op.Log && (channels || size == v.Shape.Values()): // groups, as of the classes of boxes, or whole images
 		return im.shares(n, v, axes)
+	case len(axes) == 1 && (len(v.View) == 3 || len(v.View) == 4): // which become the channels
+		at := []int{-1}
+		if len(v.View) == 4 {
+			at = nil
+		}
+		for k := 1; k < len(v.View); k++ {
+			if k != axis {
+				at = append(at, k)
+			}
+		}
+		return im.emit(n, "", op, im.build.Arrange(n, v, axis, at[0], at[1]))
 	}
 	panic(try.Errorf("its axis covers %d of the %d values of an image: only the softmax of a vector or of all channels is supported",
 		size, v.Shape.Values()))

@@ -60,7 +60,7 @@ func TestErrors(t *testing.T) {
 		{"unknown domain", []testNode{op("com.example/Conv", "x w", "y")}, []testTensor{w}, []string{"com.example.Conv"}},
 		{"operators of integers", []testNode{op("QLinearConv", "x", "y")}, nil, []string{"(QLinearConv, index 0)", "QuantFormat.QDQ"}},
 		{"hard maximum", []testNode{op("Flatten", "x", "a"), op("Hardmax", "a", "y")}, nil, []string{"(Hardmax, index 1)"}},
-		{"softmax of rows", []testNode{op("Softmax", "x", "y", "axis", 2)}, nil, []string{"only the softmax of a vector or of all channels"}},
+		{"softmax of rows", []testNode{op("Reshape", "x s", "a"), op("Softmax", "a", "y", "axis", 2)}, []testTensor{ints("s", -1, 3, 2, 2, 2, 2)}, []string{"only the softmax of a vector or of all channels"}},
 		{"log-softmax inside", []testNode{op("Flatten", "x", "a"), op("MatMul", "a v", "b"), op("LogSoftmax", "b", "c"), op("Relu", "c", "y")},
 			[]testTensor{f("v", 48, 5)}, []string{"softmax, which must be the last layer"}},
 		{"undefined input", []testNode{op("Relu", "nothing", "y")}, nil, []string{`"nothing"`}},
