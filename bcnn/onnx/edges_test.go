@@ -319,8 +319,8 @@ func TestOpenDimensions(t *testing.T) {
 	require.Equal(t, -1, obstacles.Obstacles[0].Index)
 	require.Equal(t, "x", obstacles.Obstacles[0].Node)
 	require.Equal(t, "InputShape", obstacles.Obstacles[0].Option)
-	for dims, want := range map[int]string{0: "it has 0 dimensions", 1: "", 2: "", 3: "", 4: "", 5: "it has 5 dimensions"} {
-		m.input.dims = []any{"n", 3, 4, 5, 6}[:dims]
+	for dims, want := range map[int]string{0: "it has 0 dimensions", 1: "", 2: "", 3: "", 4: "", 5: "", 6: "it has 6 dimensions"} {
+		m.input.dims = []any{"n", 3, 4, 5, 6, 7}[:dims]
 		_, _, err := Decode(t.Context(), m.encode(), Options{})
 		if want == "" {
 			require.NoError(t, err)

@@ -82,8 +82,8 @@ func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([
 	switch {
 	case !in.Type.Real() && in.Type != pb.Uint8:
 		return fail(fmt.Errorf("elements of %v are not supported, want FLOAT, FLOAT16 or UINT8", in.Type))
-	case !in.Ranked || len(in.Dims) < 1 || len(in.Dims) > 4:
-		return fail(fmt.Errorf("it has %d dimensions, want a batch of images (4), grey images or sequences (3), vectors (2) or numbers (1)", len(in.Dims)))
+	case !in.Ranked || len(in.Dims) < 1 || len(in.Dims) > 5:
+		return fail(fmt.Errorf("it has %d dimensions, want a batch of volumes (5), images (4), grey images or sequences (3), vectors (2) or numbers (1)", len(in.Dims)))
 	}
 	transposes := slices.ContainsFunc(g.Nodes, func(n *pb.Node) bool { return n.OpType == "Transpose" })
 	ways := &ways{in: in, given: opts.InputShape}
@@ -98,6 +98,8 @@ func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([
 		ways.sequence(rest, sequences(g), transposes)
 	case 3:
 		ways.image(rest, transposes)
+	case 4:
+		ways.volume(rest)
 	}
 	var dynamic *bcnn.ObstaclesError
 	switch {

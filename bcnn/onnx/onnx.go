@@ -37,7 +37,8 @@
 // Trilu, Unique, and the other functions of single values.
 //
 // Convolutions, pools and Resize may be one-dimensional (batch, channels, positions); their tensors
-// become images of one row. Channel indices, which ArgMax and TopK give, are float32 in a network;
+// become images of one row. AveragePool and MaxPool may be three-dimensional, and inputs volumes or
+// single numbers. Channel indices, which ArgMax and TopK give, are float32 in a network;
 // bcnn.SourceInt64 says that they were integers in the file. Truth values are 0 and 1, and
 // bcnn.SourceUint8.
 //
@@ -78,6 +79,7 @@
 //	rows          matrices whose rows are the positions of all images
 //	spatial       one-dimensional operators as operators on images
 //	standardised  normalisations of constants
+//	volumes       tensors of batch, channels, depth, height and width
 //	windows       convolutions written as im2col and a product
 //
 // The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3; the operators:

@@ -19,7 +19,7 @@ func init() {
 	onnx := map[string]func(*importer, *pb.Node) build.Operand{
 		"ArgMax":                    (*importer).argMax,
 		"ArgMin":                    (*importer).argMax,
-		"AveragePool":               poolAcross(arranged(alongRows((*importer).averagePool))),
+		"AveragePool":               poolVolumes(poolAcross(arranged(alongRows((*importer).averagePool)))),
 		"BatchNormalization":        (*importer).batchNorm,
 		"Cast":                      (*importer).castNode,
 		"CastLike":                  (*importer).castLike,
@@ -59,7 +59,7 @@ func init() {
 		"LogSoftmax":                (*importer).softmax,
 		"LpNormalization":           (*importer).lpNormalization,
 		"MatMul":                    (*importer).matMul,
-		"MaxPool":                   arranged(alongRows((*importer).maxPool)),
+		"MaxPool":                   poolVolumes(arranged(alongRows((*importer).maxPool))),
 		"Mean":                      (*importer).meanNode,
 		"MeanVarianceNormalization": (*importer).meanVariance,
 		"Mish":                      (*importer).functionNode,
