@@ -30,11 +30,13 @@ DRAWN = [f for _, f in STEPS]
 
 def shape_of(g):
     rank = g.choice(4, 4, 4, 4, 4, 4, 2, 2, 3, 3)
+    if g.chance(0.05):
+        rank = g.choice(1, 5)
     c = g.choice(1, 2, 3, 4, 5, 6, 8)
     if g.chance(0.03):
         c = g.choice(64, 65, 100, 130)
     size = [g.choice(1, 2, 3, 4, 5, 6, 8) if c < 64 else g.choice(1, 2, 3) for _ in range(rank - 2)]
-    return [g.batch, c] + size
+    return ([g.batch, c] + size)[:rank]
 
 
 def first(g):

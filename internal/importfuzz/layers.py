@@ -44,10 +44,10 @@ def spatial(x):
     return x.shape[2:]
 
 
-def windows(g, x, transposed=False):
+def windows(g, x, transposed=False, most=2):
     """Attributes of windows, and the size of what they give; None where a size is not positive."""
     dims = spatial(x)
-    g.need(1 <= len(dims) <= 2)
+    g.need(1 <= len(dims) <= most)
     kernel = [g.choice(1, 1, 2, 3, 3, 3, 4, d) for d in dims]
     if g.chance(0.6):
         kernel = [kernel[0]] * len(dims)
@@ -189,7 +189,7 @@ def product(g, x):
 
 
 def pool(g, x):
-    g.need(x.rank in (3, 4))
+    g.need(x.rank in (3, 4, 5))
     kind = g.choice("MaxPool", "MaxPool", "MaxPool", "AveragePool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "LpPool")
     if kind.startswith("Global"):
         if kind == "GlobalAveragePool":
@@ -197,8 +197,8 @@ def pool(g, x):
         return g.node(kind, [x], x.shape[:2] + (1,) * (x.rank - 2), x, levels=x.levels)
     if kind == "LpPool":
         g.need(g.chance(0.2))
-    attributes, size, pads = windows(g, x)
-    dilations, strides = attributes.get("dilations"), attributes.get("strides", [1, 1])
+    attributes, size, pads = windows(g, x, most=3)
+    dilations, strides = attributes.get("dilations"), attributes.get("strides", [1, 1, 1])
     kernel = attributes["kernel_shape"]
     g.need(all(p < k for p, k in zip(pads, kernel * 2)))
     if kind != "MaxPool" and g.opset < 19 or kind == "MaxPool" and g.opset < 10:
@@ -208,7 +208,7 @@ def pool(g, x):
         attributes["ceil_mode"] = 1
         full = []
         for i, d in enumerate(spatial(x)):
-            reach = (kernel[i] - 1) * (dilations or [1, 1])[i] + 1
+            reach = (kernel[i] - 1) * (dilations or [1, 1, 1])[i] + 1
             n = -(-(d + pads[i] + pads[i + x.rank - 2] - reach) // strides[i]) + 1
             full.append(n - 1 if (n - 1) * strides[i] >= d + pads[i] else n)
         size = full
