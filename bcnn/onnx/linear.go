@@ -99,7 +99,11 @@ func (im *importer) dequantizeLinear(n *pb.Node) build.Operand {
 	}
 	if !v.IsRounded() || l.zero != nil && l.zero.Len() > 1 {
 		r := build.Operand{Value: im.build.Integers(n, v)}
-		if l.zero != nil {
+		switch {
+		case l.zero == nil:
+		case l.zero.Len() == 1 && v.Type.Bits() <= 8:
+			r.Value = im.build.Lowered(n, r.Value, v.Type, l.zero.At(0))
+		default:
 			r = im.withConstant(n, "Sub", r.Value, im.eval.Cast(pb.Float)([]*eval.Tensor{l.zero}), false)
 			// Limits that change nothing keep difference and product apart: together they would be
 			// rounded once, to something that is not 0 at the zero point.

@@ -300,6 +300,22 @@ func (b *Builder) Integers(n *pb.Node, v *Value) *Value {
 	return b.Settle(out)
 }
 
+// Lowered emits settled integers of a type of at most 8 bits less a zero point, as levels: what scales
+// them is exact then, as it is not behind a sum.
+func (b *Builder) Lowered(n *pb.Node, v *Value, typ pb.DataType, zero float64) *Value {
+	least, most := typ.Limits()
+	lo, hi := b.Bounds(v)
+	lo, hi = max(lo, float64(least)), min(hi, float64(most))
+	if zero == 0 || lo >= hi {
+		return b.plus(n, v, float32(-zero))
+	}
+	q := bcnn.Quantize{Low: int(lo - zero), Levels: int(hi-lo) + 1}
+	for k := lo + 1; k <= hi; k++ {
+		q.Thresholds = append(q.Thresholds, float32(k))
+	}
+	return b.Emit(n, "/levels", q, v.Shape, v)
+}
+
 // lineLayer emits a Clip, or a Quantize with its gain and offset, for a line.
 func (b *Builder) lineLayer(v *Value) *Value {
 	s, base := v.line(), v.Func.base
