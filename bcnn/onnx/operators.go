@@ -19,7 +19,7 @@ func init() {
 	onnx := map[string]func(*importer, *pb.Node) build.Operand{
 		"ArgMax":                    (*importer).argMax,
 		"ArgMin":                    (*importer).argMax,
-		"AveragePool":               poolVolumes(poolAcross(arranged(alongRows((*importer).averagePool)))),
+		"AveragePool":               poolAcross(poolVolumes(arranged(alongRows((*importer).averagePool)))),
 		"BatchNormalization":        (*importer).batchNorm,
 		"Cast":                      (*importer).castNode,
 		"CastLike":                  (*importer).castLike,
