@@ -29,6 +29,22 @@ func kinds() []costtest.Kind[hostile] {
 		})}
 	}
 	return []costtest.Kind[hostile]{
+		{Name: "negatives in sums", N: 200, Make: models(func(n int) testModel {
+			return chain(n, func(_ int, from, to string) []testNode {
+				return []testNode{op("Neg", from, to+"a"), op("Neg", to+"a", to+"b"), op("Sigmoid", from, to+"c"), op("Sum", to+"b "+to+"c "+to+"a", to)}
+			})
+		})},
+		{Name: "integers that are moved", N: 100, Make: models(func(n int) testModel {
+			return chain(n, func(_ int, from, to string) []testNode {
+				return []testNode{op("QuantizeLinear", from+" plus", to+"a"), op("Concat", to+"a "+to+"a", to+"b", "axis", 1), op("MaxPool", to+"b", to+"c", "kernel_shape", []int{1, 1}),
+					op("Split", to+"c", to+"d "+to+"e", "axis", 1), op("DequantizeLinear", to+"d plus", to)}
+			}, plus)
+		})},
+		{Name: "numbers rounded without limits", N: 200, Make: models(func(n int) testModel {
+			return chain(n, func(_ int, from, to string) []testNode {
+				return []testNode{op("Add", from+" "+from, to+"a"), op("Floor", to+"a", to)}
+			})
+		})},
 		{Name: "Pad and Conv", N: 30, Make: models(func(n int) testModel {
 			return chain(n, func(_ int, from, to string) []testNode {
 				return []testNode{op("Pad", from+" p", to+"a"), op("Pad", to+"a p", to+"b"), op("Conv", to+"b w", to)}
