@@ -125,5 +125,11 @@ type (
 	quantizeJSON struct {
 		Low    *int `json:"low"`
 		Levels *int `json:"levels"`
+		// Since version packedVersion: how thresholds on lines are rounded.
+		Line *string `json:"line,omitempty"`
+		// Parts of integers that they are rounded to.
+		Parts int `json:"parts,omitempty"`
+		// Knee is the threshold with which a second line begins.
+		Knee int `json:"knee,omitempty"`
 	}
 )

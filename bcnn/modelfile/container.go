@@ -22,7 +22,7 @@ import (
 
 const (
 	format = "bcnn"
-	newest = 10 // version
+	newest = packedVersion
 
 	maxHeader = 4 << 20
 	maxDims   = 8
@@ -32,19 +32,25 @@ const (
 
 // Data types, as safetensors calls them.
 const (
-	u64 = "U64"
-	i32 = "I32"
-	f32 = "F32"
-	i8  = "I8"
+	u64  = "U64"
+	f64  = "F64"
+	i32  = "I32"
+	f32  = "F32"
+	f16  = "F16"
+	bf16 = "BF16"
+	i8   = "I8"
+	u8   = "U8"
 )
 
 func sizeOf(dtype string) int64 {
 	switch dtype {
-	case u64:
+	case u64, f64:
 		return 8
 	case i32, f32:
 		return 4
-	case i8:
+	case f16, bf16:
+		return 2
+	case i8, u8:
 		return 1
 	}
 	return 0
@@ -59,10 +65,13 @@ type tensor struct {
 	i32   []int32
 	f32   []float32
 	i8    []int8
+	f64   []float64
+	u16   []uint16 // of F16 and BF16, which are read as f32
+	u8    []uint8
 }
 
 func (t *tensor) bytes() int64 {
-	return 8*int64(len(t.u64)) + 4*int64(len(t.i32)) + 4*int64(len(t.f32)) + int64(len(t.i8))
+	return 8*int64(len(t.u64)) + 4*int64(len(t.i32)) + 4*int64(len(t.f32)) + int64(len(t.i8)) + 8*int64(len(t.f64)) + 2*int64(len(t.u16)) + int64(len(t.u8))
 }
 
 // container is what a file holds.
@@ -182,6 +191,13 @@ func writeContainer(meta metadata, tensors []*tensor) ([]byte, error) {
 		for _, v := range t.i8 {
 			b = append(b, byte(v))
 		}
+		for _, v := range t.f64 {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		}
+		for _, v := range t.u16 {
+			b = binary.LittleEndian.AppendUint16(b, v)
+		}
+		b = append(b, t.u8...)
 	}
 	sum := sha256.Sum256(b)
 	copy(b[bytes.Index(b, []byte(unsealed)):], hex.EncodeToString(sum[:]))
@@ -214,7 +230,7 @@ func (d *decoder) readContainer(r io.ReaderAt, size int64) (*container, error) {
 	}
 	delete(members, metadataKey)
 	dataAt := 8 + int64(len(header))
-	tensors, err := d.parseTensors(members, size-dataAt)
+	tensors, err := d.parseTensors(members, size-dataAt, meta.version())
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +313,7 @@ func (d *decoder) parseMetadata(raw json.RawMessage) (metadata, error) {
 
 // parseTensors returns the tensors in the order of their data, which must fill
 // size bytes without holes. They are not allocated yet.
-func (d *decoder) parseTensors(members map[string]json.RawMessage, size int64) ([]*tensor, error) {
+func (d *decoder) parseTensors(members map[string]json.RawMessage, size int64, version int) ([]*tensor, error) {
 	type place struct {
 		*tensor
 		begin, end int64
@@ -319,6 +335,9 @@ func (d *decoder) parseTensors(members map[string]json.RawMessage, size int64) (
 		want, err := p.tensor.checkedSize(size)
 		if err != nil {
 			return nil, fmt.Errorf("tensor %s: %w", text.Quote(name), err)
+		}
+		if newTypes[info.DType] && version < packedVersion {
+			return nil, fmt.Errorf("tensor %s: data type %s needs version %d of the format, this file has version %d", text.Quote(name), info.DType, packedVersion, version)
 		}
 		if want > d.limits.TensorBytes {
 			return nil, fmt.Errorf("tensor %s takes %d bytes, at most %d are allowed; Limits.TensorBytes allows more", text.Quote(name), want, d.limits.TensorBytes)
@@ -349,7 +368,7 @@ func (d *decoder) parseTensors(members map[string]json.RawMessage, size int64) (
 func (t *tensor) checkedSize(limit int64) (int64, error) {
 	size := sizeOf(t.dtype)
 	if size == 0 {
-		return 0, fmt.Errorf("data type %s, want %s, %s, %s or %s", text.Quote(t.dtype), u64, i32, f32, i8)
+		return 0, fmt.Errorf("data type %s, want %s, %s, %s, %s, %s, %s, %s or %s", text.Quote(t.dtype), u64, f64, i32, f32, f16, bf16, i8, u8)
 	}
 	if len(t.shape) > maxDims {
 		return 0, fmt.Errorf("%d dimensions, at most %d are allowed", len(t.shape), maxDims)
@@ -382,6 +401,22 @@ func (d *decoder) readTensor(t *tensor, r io.Reader) error {
 	case i32:
 		t.i32 = make([]int32, elements)
 		return readValues(d, r, t.i32, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
+	case f64:
+		t.f64 = make([]float64, elements)
+		return readValues(d, r, t.f64, 8, func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) })
+	case f16, bf16: // which are numbers like others from here on
+		if bytes := 4 * int64(elements); bytes > d.limits.TensorBytes {
+			return fmt.Errorf("it takes %d bytes, at most %d are allowed; Limits.TensorBytes allows more", bytes, d.limits.TensorBytes)
+		}
+		from := fromHalf
+		if t.dtype == bf16 {
+			from = fromBrain
+		}
+		t.dtype, t.f32 = f32, make([]float32, elements)
+		return readValues(d, r, t.f32, 2, func(b []byte) float32 { return from(binary.LittleEndian.Uint16(b)) })
+	case u8:
+		t.u8 = make([]uint8, elements)
+		return readValues(d, r, t.u8, 1, func(b []byte) uint8 { return b[0] })
 	case i8:
 		t.i8 = make([]int8, elements)
 		return readValues(d, r, t.i8, 1, func(b []byte) int8 { return int8(b[0]) })

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,16 @@ func header(tensors, network string) string {
 
 func network(layers, more string) string {
 	return `{"name":"n","input":{"shape":[1,1,1],"dtype":"float32"},"layers":[` + layers + `]` + more + `}`
+}
+
+// inNewest makes a header one of the newest version.
+func inNewest(header string) string {
+	return strings.Replace(header, `"version":"1"`, fmt.Sprintf(`"version":"%d"`, packedVersion), 1)
+}
+
+// channelsOf is network with an input of so many channels.
+func channelsOf(n int, layers string) string {
+	return fmt.Sprintf(`{"name":"n","input":{"shape":[1,1,%d],"dtype":"float32"},"layers":[%s]}`, n, layers)
 }
 
 // list joins n texts with commas.
@@ -146,6 +157,27 @@ var costly = []struct {
 	}},
 	{"a long number", "cannot unmarshal number", func(n int) (string, []byte) {
 		return header("", network(`{"name":"0","kind":"dense","inputs":[-1],"params":{"out":`+strings.Repeat("9", n)+`}}`, "")), nil
+	}},
+	{"lines of thresholds", "", func(n int) (string, []byte) {
+		c := max(n/16, 1)
+		h := fmt.Sprintf(`,"t":{"dtype":"F64","shape":[%d,2],"data_offsets":[0,%d]}`, c, 16*c)
+		l := `{"name":"q","kind":"quantize","inputs":[-1],"params":{"low":0,"levels":256,"line":"up"},"tensors":{"line_ends":"t"}}`
+		data := make([]byte, 0, 16*c)
+		for range c {
+			data = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(data, 0), math.Float64bits(1.25))
+		}
+		return inNewest(header(h, channelsOf(c, l))), data
+	}},
+	{"bits of one channel", "", func(n int) (string, []byte) {
+		h := fmt.Sprintf(`,"w":{"dtype":"U8","shape":[%d,1],"data_offsets":[0,%d]}`, n, n)
+		l := fmt.Sprintf(`{"name":"d","kind":"dense","inputs":[-1],"params":{"out":%d},"tensors":{"weight":"w"}}`, n)
+		return inNewest(header(h, network(l, ""))), make([]byte, n)
+	}},
+	{"numbers of 16 bits", "", func(n int) (string, []byte) {
+		n /= 2
+		h := fmt.Sprintf(`,"w":{"dtype":"BF16","shape":[%d,1],"data_offsets":[0,%d]}`, n, 2*n)
+		l := fmt.Sprintf(`{"name":"d","kind":"dense","inputs":[-1],"params":{"out":%d},"tensors":{"weight":"w"}}`, n)
+		return inNewest(header(h, network(l, ""))), make([]byte, 2*n)
 	}},
 	{"a long name of a tensor", "no layer uses the tensor", func(n int) (string, []byte) {
 		return header(`,"`+strings.Repeat("x", n)+`":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}`, network(relu(0), "")), make([]byte, 4)

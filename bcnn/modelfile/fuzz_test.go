@@ -42,6 +42,11 @@ func FuzzRead(f *testing.F) {
 			f.Add(b)
 		}
 	}
+	for _, n := range packable() {
+		if b := encodeAs(f, n, true); len(b) < 8000 {
+			f.Add(b)
+		}
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		check := func() {
 			n, err := Read(t.Context(), b, Options{})

@@ -59,8 +59,7 @@ var codecs = byKind(
 		})
 	}),
 	layer(integersVersion, func(f fields, op *bcnn.Quantize) {
-		f.scalars(&quantizeJSON{&op.Low, &op.Levels})
-		f.floats(thresholds, &op.Thresholds)
+		levelThresholds(f, op)
 	}),
 	layer(2, func(f fields, op *bcnn.PReLU) {
 		f.floats(slope, &op.Slope)

@@ -80,10 +80,39 @@ func checked(n *bcnn.Network) (meta metadata, tensors []*tensor, err error) {
 	if err := n.Check(); err != nil {
 		return meta, nil, err
 	}
-	if meta, tensors, err = encodeNetwork(n); err != nil {
+	if meta, tensors, err = smallest(n); err != nil {
 		return meta, nil, fmt.Errorf("network %q: %w", n.Name, err)
 	}
 	return meta, sorted(tensors), nil
+}
+
+// smallest describes a network, packed if that saves enough: a file of an earlier version is read by
+// more programs.
+func smallest(n *bcnn.Network) (metadata, []*tensor, error) {
+	meta, tensors, err := encodeNetwork(n, false)
+	if err != nil {
+		return meta, nil, err
+	}
+	small, packed, err := encodeNetwork(n, true)
+	if before := stored(meta, tensors); err == nil && stored(small, packed)+max(before/leastPart, leastBytes) <= before {
+		return small, packed, nil
+	}
+	return meta, tensors, err
+}
+
+// What packing must save: a part of the file, and some bytes.
+const (
+	leastPart  = 20
+	leastBytes = 256
+)
+
+// stored is about how many bytes the file of a network takes.
+func stored(meta metadata, tensors []*tensor) int64 {
+	size := int64(len(meta.Network))
+	for _, t := range tensors {
+		size += t.bytes()
+	}
+	return size
 }
 
 // Save writes the network to a file, replacing one that is there, whose mode it

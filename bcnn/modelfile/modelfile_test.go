@@ -240,6 +240,16 @@ func encode(t testing.TB, n *bcnn.Network) []byte {
 	return b
 }
 
+// encodeAs returns the file of a network that is packed, or not, however little that saves.
+func encodeAs(t testing.TB, n *bcnn.Network, packs bool) []byte {
+	require.NoError(t, n.Check())
+	meta, tensors, err := encodeNetwork(n, packs)
+	require.NoError(t, err)
+	b, err := writeContainer(meta, sorted(tensors))
+	require.NoError(t, err)
+	return b
+}
+
 func TestEveryKindOfLayerSurvivesARoundTrip(t *testing.T) {
 	kinds := map[string]bool{}
 	for name, n := range networks() {
@@ -250,6 +260,11 @@ func TestEveryKindOfLayerSurvivesARoundTrip(t *testing.T) {
 			back, err := Read(t.Context(), b, Options{})
 			require.NoError(t, err)
 			require.Equal(t, n, back)
+			for _, packs := range []bool{false, true} {
+				back, err = Read(t.Context(), encodeAs(t, n, packs), Options{})
+				require.NoError(t, err)
+				require.Equal(t, n, back)
+			}
 
 			path := filepath.Join(t.TempDir(), "model.bcnn")
 			require.NoError(t, Save(path, n))
@@ -302,7 +317,7 @@ func TestDefaultsAreWrittenOut(t *testing.T) {
 }
 
 func TestTheFileIsSafetensors(t *testing.T) {
-	b := encode(t, networks()["binary <image> \"é\""])
+	b := encodeAs(t, networks()["binary <image> \"é\""], false)
 	n := binary.LittleEndian.Uint64(b)
 	var header map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(b[8:8+n], &header))
@@ -380,14 +395,15 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 
 	for _, c := range []struct{ old, new, want string }{
 		{`"format":"bcnn"`, `"format":"pt"`, `its format is "pt"`},
-		{`"version":"1"`, `"version":"11"`, `version "11" of the format is unknown, this program reads versions 1 to 10`},
+		{`"version":"1"`, `"version":"12"`, `version "12" of the format is unknown, this program reads versions 1 to 11`},
 		{`"version":"1"`, `"version":"0"`, `version "0" of the format is unknown`},
 		{`"version":"1"`, `"version":"01"`, `version "01" of the format is unknown`},
 		{`"__metadata__"`, `"__meta__"`, "it has no metadata"},
 		{`"format":"bcnn"`, `"format":7`, "metadata"},
 		{`"format":"bcnn"`, `"format":"bcnn","format":"bcnn"`, `"format" occurs twice`},
 		{`"dense.bias":`, `"dense.weight":`, `"dense.weight" occurs twice`},
-		{`"dtype":"U64"`, `"dtype":"F16"`, `data type "F16"`},
+		{`"dtype":"U64"`, `"dtype":"F16"`, `data type F16 needs version 11 of the format, this file has version 1`},
+		{`"dtype":"U64"`, `"dtype":"I64"`, `data type "I64"`},
 		{`"dtype":"U64"`, `"type":"U64"`, "unknown field"},
 		{`"shape":[2,1]`, `"shape":[1,1]`, "takes 8 bytes, the offsets give 16"},
 		{`"shape":[2,1]`, `"shape":[2,0]`, "is empty"},
@@ -587,7 +603,7 @@ func TestVersions(t *testing.T) {
 		case "boxes of distributions":
 			want = `"version":"10"`
 		}
-		require.Contains(t, string(encode(t, n)), want, name)
+		require.Contains(t, string(encodeAs(t, n, false)), want, name)
 	}
 	dense := &bcnn.Network{Name: "one", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 1}, DType: bcnn.Float32}}}
 	dense.Append("layer", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Int8: []int8{2}}})

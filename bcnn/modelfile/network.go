@@ -82,6 +82,7 @@ const (
 // layerWriter collects what describes a layer.
 type layerWriter struct {
 	version *int // of the file, which it raises to one that has the layer
+	packs   bool // in as few bytes as it can
 	layer   layerJSON
 	params  any
 	tensors []*tensor
@@ -101,10 +102,25 @@ func (w *layerWriter) add(role string, t *tensor) {
 	w.tensors = append(w.tensors, t)
 }
 
+// packed raises the version to the first one that has what is packed.
+func (w *layerWriter) packed() { *w.version = max(*w.version, packedVersion) }
+
 func (w *layerWriter) scalars(json any) { w.params = json }
 
 func (w *layerWriter) floats(role string, v *[]float32) {
-	w.add(role, &tensor{dtype: f32, shape: []int64{int64(len(*v))}, f32: *v})
+	w.add(role, w.numbers(&tensor{dtype: f32, shape: []int64{int64(len(*v))}, f32: *v}))
+}
+
+// numbers stores numbers in 16 bits if these give all of them back.
+func (w *layerWriter) numbers(t *tensor) *tensor {
+	if !w.packs || len(t.f32) == 0 {
+		return t
+	}
+	if dtype, list, ok := narrowed(t.f32); ok {
+		w.packed()
+		return &tensor{dtype: dtype, shape: t.shape, u16: list}
+	}
+	return t
 }
 
 func (w *layerWriter) ints(role string, v *[]int32) {
@@ -127,13 +143,19 @@ func (w *layerWriter) weights(v *bcnn.Weights, outer ...int) {
 		t.shape = append(t.shape, int64(d))
 		length /= d
 	}
+	if bytes := 8 * length; v.Binary() && w.packs {
+		if bytes = rowBytes(v.Bits, length); bytes < 8*length {
+			w.packed()
+			t, length = &tensor{dtype: u8, shape: t.shape, u8: packedBits(v.Bits, length, bytes)}, bytes
+		}
+	}
 	t.shape = append(t.shape, int64(length))
-	w.add(weight, t)
+	w.add(weight, w.numbers(t))
 }
 
 // encodeNetwork describes a network that has passed its Check, in the first version
-// that has all its kinds of layers.
-func encodeNetwork(n *bcnn.Network) (meta metadata, tensors []*tensor, err error) {
+// that has all its kinds of layers. Packed it takes fewer bytes, for which it may need a later one.
+func encodeNetwork(n *bcnn.Network, packs bool) (meta metadata, tensors []*tensor, err error) {
 	version := 1
 	out := networkJSON{
 		Name:    n.Name,
@@ -148,7 +170,7 @@ func encodeNetwork(n *bcnn.Network) (meta metadata, tensors []*tensor, err error
 		version = max(version, sourceVersion)
 	}
 	for _, l := range n.Layers {
-		w := layerWriter{version: &version, layer: layerJSON{Name: l.Name, Kind: l.Op.Kind(), Inputs: l.Inputs}}
+		w := layerWriter{version: &version, packs: packs, layer: layerJSON{Name: l.Name, Kind: l.Op.Kind(), Inputs: l.Inputs}}
 		w.layer.Source = encodeSource(l.Source, &version)
 		if err := w.encode(l.Op); err != nil {
 			return meta, nil, fmt.Errorf("layer %q: %w", l.Name, err)
@@ -362,6 +384,12 @@ func (r *layerReader) weightsOf(outer []int) (bcnn.Weights, error) {
 		return bcnn.Weights{Bits: t.u64}, nil
 	case f32:
 		return bcnn.Weights{F32: t.f32}, nil
+	case u8:
+		bytes := t.shape[len(outer)]
+		if err := r.room(8 * int64(len(t.u8)) / bytes * wordsOfBytes(bytes)); err != nil {
+			return bcnn.Weights{}, err
+		}
+		return bcnn.Weights{Bits: unpackedBits(t.u8, int(bytes))}, nil
 	case i8:
 		if r.version < integersVersion {
 			return bcnn.Weights{}, fmt.Errorf("weights: integers need version %d of the format, this file has version %d", integersVersion, r.version)
