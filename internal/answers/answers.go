@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -31,6 +32,11 @@ type graph struct {
 
 // Test imports each graph of an archive, runs it, lowered with fusing and without, and compares.
 func Test(t *testing.T, archive string, decode func(ctx context.Context, model []byte) (*bcnn.Network, error)) {
+	TestWithin(t, archive, 0, decode)
+}
+
+// TestWithin is Test for answers that may differ by a fraction of the largest.
+func TestWithin(t *testing.T, archive string, tolerance float64, decode func(ctx context.Context, model []byte) (*bcnn.Network, error)) {
 	graphs := read(t, archive)
 	require.Greater(t, len(graphs), 100)
 	for _, g := range graphs {
@@ -41,13 +47,13 @@ func Test(t *testing.T, archive string, decode func(ctx context.Context, model [
 			require.NoError(t, err)
 			require.Len(t, ports.Outputs, len(g.out))
 			for _, unfused := range []bool{false, true} {
-				g.compare(t, net, ports, unfused)
+				g.compare(t, net, ports, unfused, tolerance)
 			}
 		})
 	}
 }
 
-func (g graph) compare(t *testing.T, net *bcnn.Network, ports *arrays.Ports, unfused bool) {
+func (g graph) compare(t *testing.T, net *bcnn.Network, ports *arrays.Ports, unfused bool, tolerance float64) {
 	plan, err := lower.Network(t.Context(), net, lower.Options{Unfused: unfused})
 	require.NoError(t, err)
 	var x []bcnn.Tensor
@@ -74,8 +80,12 @@ func (g graph) compare(t *testing.T, net *bcnn.Network, ports *arrays.Ports, unf
 		p.Values(values, results[i])
 		p.Results(values)
 		require.Len(t, values, len(want))
+		largest := 0.0
+		for _, v := range want {
+			largest = max(largest, math.Abs(v))
+		}
 		for at, v := range values {
-			if want[at] != float64(v) {
+			if !(math.Abs(want[at]-float64(v)) <= tolerance*largest) {
 				require.Failf(t, "another number", "%s, unfused %t: element %d is %v, want %v", p.Name, unfused, at, v, want[at])
 			}
 		}
