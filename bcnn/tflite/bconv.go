@@ -174,12 +174,13 @@ func (im *importer) bconv8(o *schema.Operator, v *value, conv bcnn.Conv2D, shape
 		}
 		list := thresholds[c*steps8:][:steps8]
 		const work = 4 // of q
-		try.Check(im.budget.Charge((work - 1) * int64(taps+1)))
+		sums := 2*taps + 1
+		try.Check(im.budget.Charge((work - 1) * int64(sums)))
 		reached := 0 // how many of them
-		// All sums are odd, or even, as the number of taps is.
-		try.Check(im.budget.Loop(taps+1, func(from, to int) {
+		// All sums are odd, or even, as the number of taps is; thresholds in between lie on a line.
+		try.Check(im.budget.Loop(sums, func(from, to int) {
 			for i := from; i < to; i++ {
-				x := 2*i - taps
+				x := i - taps
 				y := q(x)
 				if falls {
 					y = q(-x)

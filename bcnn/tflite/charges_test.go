@@ -208,7 +208,7 @@ func TestCharges(t *testing.T) {
 			g.tensors[g.outputs[0]].dims = []int32{1, 1, 1, n}
 			g.quantised(g.outputs[0], 1, 0)
 			return g
-		}, 9*(8+1+2) + floats + steps + 4*(9*64+1)},
+		}, 9*(8+1+2) + floats + steps + 4*(2*9*64+1)},
 		{"falling filters of LceBconv2d of INT8", func(n int32) *testGraph {
 			g := bconv(64, 2, bconvOptions(64, 1))
 			g.tensors[2].dims[0], g.tensors[2].data = n, make([]byte, 4*9*2*n)
@@ -217,7 +217,7 @@ func TestCharges(t *testing.T) {
 			g.tensors[g.outputs[0]].dims = []int32{1, 1, 1, n}
 			g.quantised(g.outputs[0], 1, 0)
 			return g
-		}, 9*(8+1+2) + floats + steps + 4*(9*64+1) + 9},
+		}, 9*(8+1+2) + floats + steps + 4*(2*9*64+1) + 9},
 		{"slopes of PRELU of INT8", func(n int32) *testGraph { return quantised(n, "PRELU", nil, bytes(n)) }, 8 + table + steps},
 		{"factors of MUL of INT8", func(n int32) *testGraph { return quantised(n, "MUL", nil, bytes(n)) }, 8 + table + steps},
 		{"outputs of FULLY_CONNECTED of INT8", func(n int32) *testGraph {

@@ -16,12 +16,16 @@ type constant struct {
 	dims   []int          // those of packed bits count channels where it is computed
 	list   []float32      // its numbers, once they are asked for
 	packed bool           // they are packed bits, as +1 and −1
+	whole  []int64        // whole numbers that are computed
 }
 
 // floats returns the numbers of a constant.
 func (c *constant) floats(b *budget.Budget) []float32 {
 	if c.packed {
 		try.Failf("a constant of packed bits is not supported here")
+	}
+	if c.whole != nil {
+		try.Failf("a constant of whole numbers is not supported here")
 	}
 	if c.list == nil {
 		c.list = try.Value(c.tensor.Floats(b))
@@ -50,6 +54,9 @@ const maxIntegers = 64
 
 // integers returns the numbers of a constant of a few integers.
 func (c *constant) integers() []int64 {
+	if c.whole != nil {
+		return c.whole
+	}
 	if c.tensor == nil {
 		try.Failf("integers must be stored in the file, not computed from other constants")
 	}
@@ -60,8 +67,11 @@ func (c *constant) integers() []int64 {
 }
 
 // onConstants returns the handler of an operator on constants, nil if there is none.
-func onConstants(name string) func(*importer, *schema.Operator) []operand {
-	f := folders[name]
+func (im *importer) onConstants(o *schema.Operator) func(*importer, *schema.Operator) []operand {
+	f := folders[o.Name]
+	if t := try.Value(im.model.Tensor(o.Outputs[0])); t.Type == schema.Int32 && !o.Custom || t.Type == schema.Int64 {
+		f = wholeFolders[o.Name]
+	}
 	if f == nil {
 		return nil
 	}
@@ -88,7 +98,11 @@ func init() {
 	folders = map[string]func(*importer, *schema.Operator) *constant{
 		"ABS":           unary(func(x float32) float32 { return max(x, -x) }),
 		"ADD":           binary(func(x, y float32) float32 { return x + y }),
+		"BROADCAST_TO":  (*importer).foldFill,
+		"DENSIFY":       func(im *importer, o *schema.Operator) *constant { return im.required(o, 0) }, // as tensor has it
 		"DEQUANTIZE":    unary(same),
+		"FILL":          (*importer).foldFill,
+		"SQUARE":        unary(func(x float32) float32 { return x * x }),
 		"DIV":           binary(func(x, y float32) float32 { return x / y }),
 		"EXPAND_DIMS":   (*importer).foldReshape,
 		"LceDequantize": (*importer).foldDequantize,

@@ -1,15 +1,29 @@
 package tflite
 
 import (
+	"slices"
+
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/internal/view"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
+// divided gives what a convolution makes of a value the blocks of that, if there are some.
+func divided(f func(im *importer, o *schema.Operator, v *value) *value) func(*importer, *schema.Operator) *value {
+	return func(im *importer, o *schema.Operator) *value {
+		v := im.weighable(o, 0)
+		y := f(im, o, v)
+		if v.blocks.some() {
+			y.blocks, y.rank, y.by = v.blocks, v.rank, o
+		}
+		return y
+	}
+}
+
 // conv is CONV_2D: filters [out][kh][kw][channels of a group].
-func (im *importer) conv(o *schema.Operator) *value {
-	v := im.weighable(o, 0)
+func (im *importer) conv(o *schema.Operator, v *value) *value {
 	filter := im.filter(o)
 	d := filter.dims
 	groups := v.shape.C / d[3]
@@ -30,8 +44,7 @@ func (im *importer) conv(o *schema.Operator) *value {
 }
 
 // depthwise is DEPTHWISE_CONV_2D: filters [1][kh][kw][out].
-func (im *importer) depthwise(o *schema.Operator) *value {
-	v := im.weighable(o, 0)
+func (im *importer) depthwise(o *schema.Operator, v *value) *value {
 	filter := im.filter(o)
 	d := filter.dims
 	if d[0] != 1 || d[3]%v.shape.C != 0 {
@@ -85,7 +98,7 @@ func (im *importer) filter(o *schema.Operator) *constant {
 // weighable returns an input of a layer with weights: numbers, of which a factor may be
 // pending, or 8-bit values, around which padding may be pending.
 func (im *importer) weighable(o *schema.Operator, i int) *value {
-	v := checked(im.operand(o, i), i)
+	v := im.settled(checked(im.operand(o, i), i))
 	try.Check(v.checkBounded())
 	if v.typ != schema.Int8 {
 		try.Check(v.checkReal())
@@ -113,9 +126,40 @@ func (im *importer) convolution(o *schema.Operator, v *value, g geometry, rows [
 	return floats(im.emit(o, "", bcnn.Conv2D{Window: window, Out: out, Groups: groups, Weights: bcnn.Weights{F32: rows}, Bias: bias}, shape, v))
 }
 
+// denseOfRows is FULLY_CONNECTED of rows that are pixels of an image, in two dimensions of which the
+// batch need not be the first; nil if they are no pixels.
+func (im *importer) denseOfRows(o *schema.Operator, v *value) *value {
+	c := im.required(o, 1)
+	l := *v.layout
+	last := len(l.dims) - 1
+	if len(c.dims) != 2 || last != 1 || l.batch == last || c.dims[1] != v.shape.C || !slices.Equal(l.dims[last], view.All(view.C, v.shape.C)) {
+		return nil
+	}
+	im.ranked(o, len(l.dims), "its input has as many")
+	if format := o.Options.Uint8(1, 0); format != 0 {
+		try.Failf("the format %d of its weights is not supported", format)
+	}
+	o.Options.Uint8(2, 0) // keep_num_dims, which changes nothing here
+	out := c.dims[0]
+	shape := v.shape
+	shape.C = out
+	rows := c.weights(im.budget)
+	bias := im.bias(o, 2, out)
+	op := bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: out, Weights: bcnn.Weights{F32: rows}, Bias: bias}
+	y := im.emit(o, "", op, shape, v.image())
+	y = floats(im.activation(o, y, int(o.Options.Uint8(0, 0))))
+	return y.arranged(o, layout{view.View{l.dims[0], view.All(view.C, out)}, l.batch})
+}
+
 // dense is FULLY_CONNECTED: weights [out][in].
 func (im *importer) dense(o *schema.Operator) *value {
-	v := im.weighable(o, 0)
+	v := checked(im.operand(o, 0), 0)
+	if v.layout != nil && v.typ == schema.Float32 && len(o.Inputs) <= 3 {
+		if y := im.denseOfRows(o, v); y != nil {
+			return y
+		}
+	}
+	v = im.weighable(o, 0).undivided()
 	c := im.required(o, 1)
 	if len(c.dims) != 2 {
 		try.Failf("its weights have %d dimensions, want 2", len(c.dims))

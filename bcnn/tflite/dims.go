@@ -26,7 +26,11 @@ func (im *importer) dimsOf(o *schema.Operator) []int {
 	if c := r.constant; c != nil {
 		return c.dims
 	}
-	return try.Value(im.model.Tensor(o.Inputs[0])).Dims
+	t := try.Value(im.model.Tensor(o.Inputs[0]))
+	if open(t) {
+		return im.dims(r.value)
+	}
+	return t.Dims
 }
 
 // reshapes checks what RESHAPE, SQUEEZE and EXPAND_DIMS say of the dimensions of their output,
@@ -45,12 +49,12 @@ func (im *importer) reshapes(o *schema.Operator, t *schema.Tensor) {
 // expanded checks the dimension of size 1 that EXPAND_DIMS inserts: in the place that its
 // second input says, or in any where that is computed.
 func (im *importer) expanded(o *schema.Operator, t *schema.Tensor) {
-	dims := im.dimsOf(o)
-	if len(dims) == 0 || len(t.Dims) == 0 {
+	dims, given := im.dimsOf(o), im.given(o)
+	if len(t.Dims) == 0 || len(dims) == 0 && given == nil {
 		return // not said
 	}
 	from, to := 0, len(dims)
-	if given := im.given(o); given != nil {
+	if given != nil {
 		list := given.integers()
 		if len(list) != 1 {
 			try.Failf("%d dimensions are inserted, only one is supported", len(list))
@@ -103,7 +107,7 @@ func (im *importer) newShape(o *schema.Operator, t *schema.Tensor) {
 		if d == -1 {
 			open++
 		} else {
-			fits = fits && int64(t.Dims[i]) == d
+			fits = fits && (int64(t.Dims[i]) == d || t.Dynamic[i])
 		}
 	}
 	if !fits || open > 1 {

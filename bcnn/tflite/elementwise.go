@@ -116,37 +116,6 @@ func (im *importer) neg(o *schema.Operator) *value {
 	return floats(im.affine(o, "", v, []float32{-1}, nil))
 }
 
-// extreme is MAXIMUM or MINIMUM.
-func (im *importer) extreme(o *schema.Operator) *value {
-	if v, w := im.both8(o); v != nil {
-		return im.extreme8(o, v, w)
-	}
-	if v, k := im.withConstant8(o); v != nil {
-		return im.extremeConstant8(o, v, k)
-	}
-	if y, ok := im.limitedByNumber(o); ok {
-		return y
-	}
-	v, k := im.withConstant(o)
-	if k < 0 {
-		w := im.real(o, 1)
-		if w.shape.Values() > v.shape.Values() {
-			v, w = w, v
-		}
-		return im.extremeOf(o, v, w)
-	}
-	bound := im.perChannel(o, k, v)
-	if len(bound) != 1 {
-		w := im.channelled(o, v, bound)
-		return im.extremeOf(o, v, w)
-	}
-	clip := bcnn.Clip{Min: bound[0], Max: float32(math.Inf(1))}
-	if o.Name == "MINIMUM" {
-		clip = bcnn.Clip{Min: float32(math.Inf(-1)), Max: bound[0]}
-	}
-	return floats(im.emit(o, "", clip, v.shape, v))
-}
-
 // extremeOf is MAXIMUM or MINIMUM of two values.
 func (im *importer) extremeOf(o *schema.Operator, v, w *value) *value {
 	op := bcnn.Op(bcnn.Max{})
@@ -166,23 +135,6 @@ func (im *importer) channelled(o *schema.Operator, like *value, list []float32) 
 	none := slices.Repeat([]int32{-1}, len(list)) // zeros of what there is, so that nothing of it is left
 	zeros := im.emit(o, "/zeros", bcnn.Channels{Index: none}, like.shape, like)
 	return im.affine(o, "/constant", zeros, nil, list)
-}
-
-// withConstant returns the computed operand of an operator on two, and the number of
-// the constant one, or −1 if both are computed.
-func (im *importer) withConstant(o *schema.Operator) (*value, int) {
-	if len(o.Inputs) != 2 {
-		try.Failf("it has %d inputs, want 2", len(o.Inputs))
-	}
-	for i := range 2 {
-		r := im.operand(o, i)
-		if r.constant != nil {
-			v := im.real(o, 1-i)
-			return v, i
-		}
-	}
-	v := im.real(o, 0)
-	return v, -1
 }
 
 // perChannel returns the numbers of a constant input that do not differ by pixel: one,
@@ -226,73 +178,10 @@ func perChannel[T comparable](im *importer, dims []int, list []T, v *value) []T 
 	return list[:n]
 }
 
-func (im *importer) add(o *schema.Operator) *value { return im.sum(o, 1) }
-func (im *importer) sub(o *schema.Operator) *value { return im.sum(o, -1) }
-
-// sum is ADD, or SUB if the sign is −1.
-func (im *importer) sum(o *schema.Operator, sign float32) *value {
-	if v, w := im.both8(o); v != nil {
-		return im.add8(o, v, w, int64(sign), int(o.Options.Uint8(0, 0)))
-	}
-	if v, k := im.withConstant8(o); v != nil {
-		return im.addConstant8(o, v, k, int64(sign), int(o.Options.Uint8(0, 0)))
-	}
-	v, k := im.withConstant(o)
-	act := int(o.Options.Uint8(0, 0))
-	if k < 0 {
-		w := im.real(o, 1)
-		if w.shape != v.shape {
-			try.Failf("a sum of shapes %v and %v is not supported: they must be equal", v.shape, w.shape)
-		}
-		if sign < 0 {
-			w = im.affine(o, "/minus", w, []float32{-1}, nil)
-		}
-		y := im.emit(o, "", bcnn.Add{}, v.shape, v, w)
-		return floats(im.activation(o, y, act))
-	}
-	list := im.perChannel(o, k, v)
-	bias := im.newFloats(len(list))
-	scale := []float32(nil)
-	for i, b := range list {
-		bias[i] = b
-		if k == 1 {
-			bias[i] *= sign
-		}
-	}
-	if k == 0 && sign < 0 {
-		scale = []float32{-1}
-	}
-	y := im.affine(o, "", v, scale, bias)
-	return floats(im.activation(o, y, act))
-}
-
-func (im *importer) mul(o *schema.Operator) *value {
-	act := int(o.Options.Uint8(0, 0))
-	if v, w := im.both8(o); v != nil {
-		return im.mul8(o, v, w, act)
-	}
-	if v, k := im.withConstant8(o); v != nil {
-		return im.mulConstant8(o, v, k, act)
-	}
-	v, k := im.withConstant(o)
-	var y *value
-	if k < 0 {
-		w := im.real(o, 1)
-		if w.shape.Values() > v.shape.Values() {
-			v, w = w, v
-		}
-		y = im.emit(o, "", bcnn.Mul{}, v.shape, v, w)
-	} else {
-		list := im.perChannel(o, k, v)
-		y = im.affine(o, "", v, list, nil)
-	}
-	return floats(im.activation(o, y, act))
-}
-
 // softmax is SOFTMAX over channels, which only stands at the end.
 func (im *importer) softmax(o *schema.Operator) *value {
 	v := im.moved(o, 0)
-	if !im.isOutput(o) && !(v.typ == schema.Int8 && im.onlyDequantized(o)) {
+	if !im.isOutput(o) && !(v.typ == schema.Int8 && im.ends(o)) {
 		try.Failf("a softmax is supported only as an output of the model")
 	}
 	beta := float32(1)
@@ -313,22 +202,32 @@ func (im *importer) isOutput(o *schema.Operator) bool {
 	return len(o.Outputs) == 1 && slices.Contains(im.model.Graph.Outputs, o.Outputs[0])
 }
 
-// onlyDequantized reports whether DEQUANTIZE alone reads what an operator computes, and
-// gives an output of the graph.
-func (im *importer) onlyDequantized(o *schema.Operator) bool {
-	found := false
-	if im.budget.Charge(tensorUnits*int64(len(im.model.Graph.Operators))) != nil {
-		return false // the error is the budget's
+// endOffset is what the numbers of an operator's integers like q are less than these: its zero
+// point, so that 0 stands for 0, and nothing at the end of a model, which gives the integers
+// themselves.
+func (im *importer) endOffset(o *schema.Operator, q *value) int {
+	if im.isOutput(o) {
+		return 0
 	}
-	for i := o.Index + 1; i < len(im.model.Graph.Operators); i++ {
-		reader := &im.model.Graph.Operators[i]
-		if !slices.Contains(reader.Inputs, o.Outputs[0]) {
-			continue
+	if reader := im.onlyReader(o); reader != nil && reader.Name == "QUANTIZE" && im.isOutput(reader) {
+		if t := try.Value(im.model.Tensor(reader.Outputs[0])); t.Type == schema.Uint8 {
+			return math.MinInt8
 		}
-		if reader.Name != "DEQUANTIZE" || !im.isOutput(reader) {
-			return false
-		}
-		found = true
 	}
-	return found
+	return q.zero
+}
+
+// onlyReader returns the operator that alone reads what another one computes, nil if there is none.
+func (im *importer) onlyReader(o *schema.Operator) *schema.Operator {
+	if len(o.Outputs) != 1 {
+		return nil
+	}
+	return im.reader[o.Outputs[0]]
+}
+
+// ends reports whether all that reads what an operator computes are outputs of the model in another
+// form: DEQUANTIZE, and QUANTIZE of INT8 to UINT8.
+func (im *importer) ends(o *schema.Operator) bool {
+	reader := im.onlyReader(o)
+	return reader != nil && (reader.Name == "DEQUANTIZE" || reader.Name == "QUANTIZE") && im.isOutput(reader)
 }

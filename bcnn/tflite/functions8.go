@@ -48,8 +48,12 @@ func (im *importer) table8(o *schema.Operator, v, q *value, channels int, f func
 				list[k] = signs[c] * float32(v.integer8(at))
 			}
 		}
+		beyond := v.integer8(len(row)-1) + 1 // all integers
+		if signs[c] < 0 {
+			beyond = 1 - v.integer8(0)
+		}
 		for ; k < steps8; k++ {
-			list[k] = never8
+			list[k] = float32(beyond)
 		}
 	}
 	y := im.centred(o, v)
@@ -80,10 +84,7 @@ func (im *importer) hills8(o *schema.Operator, v, q *value, rows []bytes8) *valu
 		lists[k] = im.newFloats(len(rows) * steps8)
 	}
 	first := im.newFloats(len(rows))
-	offset := q.zero
-	if im.isOutput(o) {
-		offset = 0 // as integers8 has it
-	}
+	offset := im.endOffset(o, q)
 	for c, row := range rows {
 		first[c] = float32(int(row[0]) - offset)
 		var steps [2]int
@@ -281,7 +282,7 @@ func (im *importer) withConstant8(o *schema.Operator) (*value, int) {
 			continue
 		}
 		if v := im.operand(o, 1-k).value; v != nil && v.typ == schema.Int8 {
-			return v, k
+			return im.settled(v.undivided()), k
 		}
 	}
 	return nil, 0

@@ -34,10 +34,13 @@ type importer struct {
 	by     map[string]*schema.Operator // by the name of a layer: what it was made of
 	report *Report
 
-	batch     int // the batch size in the file
-	env       map[int]operand
-	needed    []bool // by operator: the output depends on it
-	read      []bool // by tensor: something that is needed reads it
+	batch   int  // the batch size in the file
+	dynamic bool // it may be any, and is 1 here
+	env     map[int]operand
+	needed  []bool // by operator: the output depends on it
+	read    []bool // by tensor: something that is needed reads it
+	// reader has, by tensor, the needed operator that alone reads it, nil if there is none.
+	reader    []*schema.Operator
 	obstacles []bcnn.Obstacle
 	names     map[string]int // of layers, and the last number appended to each
 	packed    map[int]int    // channels of packed tensors, see channels
@@ -72,6 +75,9 @@ type value struct {
 	zero   int
 	// probabilities says that they are probabilities instead, as numbers.
 	probabilities bool
+
+	layout *layout // of the file's tensor, nil if its dimensions are those of an image
+	blocks blocks  // into which it is divided
 }
 
 func newImporter(m *schema.Model, opts Options, limits bcnn.Limits, b *budget.Budget) *importer {
@@ -115,10 +121,44 @@ func (im *importer) run() error {
 			return err
 		}
 	}
+	im.prune()
 	if len(im.net.Outputs) == 1 && im.net.Outputs[0] == len(im.net.Layers)-1 {
 		im.net.Outputs = nil // as most networks have it
 	}
 	return nil
+}
+
+// prune removes layers that no output depends on: those of which only the shape is used.
+func (im *importer) prune() {
+	layers := im.net.Layers
+	used := make([]bool, len(layers)) // layers have been charged for
+	for _, k := range im.net.Outputs {
+		used[k] = true
+	}
+	for i, l := range slices.Backward(layers) {
+		for _, k := range l.Inputs {
+			if used[i] && k >= 0 {
+				used[k] = true
+			}
+		}
+	}
+	place, n := make([]int, len(layers)), 0
+	for i, l := range layers {
+		if !used[i] {
+			continue
+		}
+		for j, k := range l.Inputs {
+			if k >= 0 {
+				l.Inputs[j] = place[k]
+			}
+		}
+		layers[n], place[i] = l, n
+		n++
+	}
+	im.net.Layers = layers[:n]
+	for j, k := range im.net.Outputs {
+		im.net.Outputs[j] = place[k]
+	}
 }
 
 // reach marks the operators that the outputs depend on, and what they read.
@@ -141,6 +181,7 @@ func (im *importer) reach(outputs []int) error {
 			maker[t] = o
 		}
 	}
+	im.reader = make([]*schema.Operator, g.Tensors)
 	queue := slices.Clone(outputs)
 	for _, output := range outputs {
 		im.read[output] = true
@@ -152,9 +193,13 @@ func (im *importer) reach(outputs []int) error {
 			continue
 		}
 		im.needed[o.Index] = true
-		for _, t := range data(o) {
-			if t >= 0 && !im.read[t] {
-				im.read[t] = true
+		for _, t := range im.data(o) {
+			switch {
+			case t < 0 || im.reader[t] == o:
+			case im.read[t]:
+				im.reader[t] = nil
+			default:
+				im.read[t], im.reader[t] = true, o
 				queue = append(queue, t)
 			}
 		}
@@ -163,13 +208,25 @@ func (im *importer) reach(outputs []int) error {
 }
 
 // data returns the inputs of an operator that its output is made of. The file says
-// what a shape is made into, whatever computes it.
-func data(o *schema.Operator) []int {
+// what a shape is made into, whatever computes it, but for dimensions that it leaves open.
+func (im *importer) data(o *schema.Operator) []int {
 	switch o.Name {
-	case "RESHAPE", "EXPAND_DIMS":
+	case "RESHAPE":
+		if len(o.Outputs) > 0 {
+			if t, err := im.model.Tensor(o.Outputs[0]); err == nil && open(t) {
+				return o.Inputs
+			}
+		}
+		return o.Inputs[:min(1, len(o.Inputs))]
+	case "EXPAND_DIMS":
 		return o.Inputs[:min(1, len(o.Inputs))]
 	}
 	return o.Inputs
+}
+
+// open reports whether a file leaves other dimensions of a tensor open than the first.
+func open(t *schema.Tensor) bool {
+	return len(t.Dynamic) > 1 && slices.Contains(t.Dynamic[1:], true)
 }
 
 // tensor returns a tensor of the graph.
@@ -177,7 +234,11 @@ func (im *importer) tensor(index int) (operand, error) {
 	if r, ok := im.env[index]; ok {
 		return r, nil
 	}
-	t, err := im.model.Tensor(index)
+	read := im.model.Tensor
+	if im.model.Sparse(index) {
+		read = func(index int) (*schema.Tensor, error) { return im.model.Dense(index, im.limits.TensorBytes) }
+	}
+	t, err := read(index)
 	if err != nil {
 		return operand{}, err
 	}
@@ -204,7 +265,7 @@ func (im *importer) operand(o *schema.Operator, i int) operand {
 func (im *importer) value(o *schema.Operator, i int) *value {
 	v := checked(im.operand(o, i), i)
 	try.Check(v.checkBounded())
-	return v
+	return im.settled(v.undivided())
 }
 
 // checked returns the value of an input that must be computed.
@@ -227,12 +288,18 @@ func (im *importer) real(o *schema.Operator, i int) *value {
 
 var errQuantized = errors.New("8-bit values are not supported here: convert the model without quantising them")
 
+var errUint8 = errors.New("values of UINT8 are supported only as inputs and outputs of a model: convert it with TensorFlow 2, which quantises what is between them to INT8")
+
 func (v *value) checkReal() error {
 	switch v.typ {
 	case schema.Float32:
 		return nil
-	case schema.Int8, schema.Uint8:
+	case schema.Int8:
 		return errQuantized
+	case schema.Bool:
+		return errors.New("its input is BOOL, which this operator does not support")
+	case schema.Uint8:
+		return errUint8
 	case schema.Int32:
 		return errors.New("its input is packed bits, which this operator does not support")
 	}

@@ -43,7 +43,7 @@ func (im *importer) begin() error {
 		}
 		im.env[index] = operand{value: v}
 		im.report.Inputs = append(im.report.Inputs, newTensor(t, v))
-		in.Source = describeEnd(t, v)
+		in.Source = im.describeEnd(t, v)
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (im *importer) input(t *schema.Tensor, in *bcnn.Input, number int) *value {
 		}
 	}
 	if im.batch == 0 {
-		im.batch = t.Dims[0]
+		im.batch, im.dynamic = t.Dims[0], t.Dynamic[0] && t.Dims[0] == 1
 	}
 	s := try.Value(im.shape(t.Dims))
 	v := &value{layer: number, shape: s, rank: len(t.Dims), typ: t.Type}
@@ -138,7 +138,10 @@ func (im *importer) finish(index int) error {
 	}
 	r, err := im.tensor(index)
 	if err == nil && r.value != nil {
-		err = r.value.checkBounded()
+		_, err = try.Do(func() *value {
+			try.Check(r.value.checkBounded())
+			return im.settled(r.value.undivided())
+		})
 	}
 	if err == nil {
 		switch v := r.value; {
@@ -146,12 +149,16 @@ func (im *importer) finish(index int) error {
 			err = errors.New("it is constant")
 		case v.layer <= bcnn.NetworkInput:
 			err = errors.New("no layer computes it: it is an input of the model")
+		case v.typ == schema.Bool:
+			err = errors.New("it is BOOL, want numbers: cast it to FLOAT32")
 		case slices.Contains(im.net.Outputs, v.layer):
 			err = errors.New("another output is the same")
 		default:
-			im.net.Layers[v.layer].Source = describeEnd(t, v)
+			im.net.Layers[v.layer].Source = im.describeEnd(t, v)
 			im.net.Outputs = append(im.net.Outputs, v.layer)
-			im.report.Outputs = append(im.report.Outputs, newTensor(t, v))
+			out := newTensor(t, v)
+			out.Dims = im.known(t, v)
+			im.report.Outputs = append(im.report.Outputs, out)
 		}
 	}
 	if err != nil {

@@ -42,10 +42,7 @@ func (v *value) like(from *value) {
 // integers8 makes 8-bit integers like those of q: −128 and one more for each threshold
 // that is reached.
 func (im *importer) integers8(o *schema.Operator, y *value, thresholds []float32, q *value) *value {
-	offset := q.zero
-	if im.isOutput(o) {
-		offset = 0 // the integers themselves
-	}
+	offset := im.endOffset(o, q)
 	out := im.emit(o, "", bcnn.Quantize{Low: math.MinInt8 - offset, Levels: steps8 + 1, Thresholds: thresholds}, y.shape, y)
 	out.like(q)
 	out.offset = offset
@@ -69,9 +66,48 @@ func as(from, v *value) *value {
 	return v
 }
 
-// requantize is QUANTIZE of 8-bit values to others.
+// signed returns 8-bit values as INT8: those of UINT8 less 128, which are the same numbers.
+func (v *value) signed() *value {
+	out := *v
+	if v.typ == schema.Uint8 {
+		out.typ, out.offset, out.zero = schema.Int8, v.offset-128, v.zero-128
+	}
+	return &out
+}
+
+// unsigned returns values of INT8 as UINT8.
+func (v *value) unsigned() *value {
+	out := *v
+	out.typ, out.offset, out.zero = schema.Uint8, v.offset+128, v.zero+128
+	return &out
+}
+
+// requantize is QUANTIZE of 8-bit values to others. Between UINT8 and INT8 of the same scale it
+// only moves the integers by 128, as converters put it around networks whose input or output is
+// to be UINT8.
 func (im *importer) requantize(o *schema.Operator, v *value) *value {
-	q := im.output8(o.Outputs[0])
+	t := try.Value(im.model.Tensor(o.Outputs[0]))
+	if t.Type != schema.Int8 && t.Type != schema.Uint8 {
+		try.Failf("an output of %v for an input of %v is not supported", t.Type, v.typ)
+	}
+	q := &value{typ: t.Type}
+	try.Check(q.quantized(t))
+	from, y := v.typ, v.signed()
+	switch s := q.signed(); {
+	case from != t.Type && y.scale == s.scale && y.zero == s.zero:
+	case v.probabilities:
+		try.Failf("probabilities are supported only as they are, not in another scale")
+	default:
+		y = im.rescaled(o, y, s)
+	}
+	if t.Type == schema.Uint8 {
+		return y.unsigned()
+	}
+	return y
+}
+
+// rescaled gives values of INT8 the scale and zero point of q.
+func (im *importer) rescaled(o *schema.Operator, v, q *value) *value {
 	f := newFactor(float64(v.scale) / float64(q.scale))
 	const most = math.MaxUint8
 	f.fits(most)
@@ -188,14 +224,8 @@ func (im *importer) mean8(o *schema.Operator, v *value, window bcnn.Window, shap
 			return limits.of(f.of(sum+n*int64(v.zero), rounding(c >= whole)) + shift)
 		}
 	} else {
-		f := newFactor(float64(v.scale) / float64(q.scale))
-		bits := 0
-		for n>>(bits+1) > 0 && bits < 32 && bits < 31+f.exponent {
-			bits++
-		}
-		f.fraction, f.exponent = f.fraction<<bits/n, f.exponent-bits
-		f.fits(n * math.MaxUint8)
-		level = func(_ int, sum int64) int64 { return limits.of(f.of(sum, halvesAway) + int64(q.zero)) }
+		of := meanLevels(v, q, n)
+		level = func(_ int, sum int64) int64 { return of(sum) }
 	}
 	channels := 1
 	if direct {
@@ -242,7 +272,7 @@ func (im *importer) both8(o *schema.Operator) (v, w *value) {
 		if r.value == nil || r.value.typ != schema.Int8 {
 			return nil, nil
 		}
-		list[i] = r.value
+		list[i] = im.settled(r.value.undivided())
 	}
 	return list[0], list[1]
 }

@@ -204,7 +204,7 @@ func TestDequantizeTypes(t *testing.T) {
 			g.outputs[0] = g.add("DEQUANTIZE", nil, []int32{1, 3}, -1)
 			return g
 		},
-		"8-bit values are not supported here": func() *testGraph {
+		"values of UINT8 are supported only as inputs and outputs of a model": func() *testGraph {
 			g := unsigned()
 			g.outputs[0] = g.add("RELU", nil, []int32{1, 3}, 0)
 			return g

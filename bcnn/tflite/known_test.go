@@ -183,7 +183,7 @@ func TestWhatIsNeeded(t *testing.T) {
 	a := g.add("LSTM", nil, d, 0)
 	b := g.add("RELU", nil, d, a)
 	c := g.add("LSTM", nil, d, b)
-	e := g.add("SHAPE", nil, d, 0)
+	e := g.add("HASHTABLE", nil, d, 0)
 	g.outputs[0] = g.add("ADD", nil, d, c, e)
 	_, _, err := Decode(t.Context(), g.encode(), Options{})
 	var obstacles *bcnn.ObstaclesError
@@ -192,7 +192,7 @@ func TestWhatIsNeeded(t *testing.T) {
 	for _, o := range obstacles.Obstacles {
 		got = append(got, o.Node+" "+o.Op+" "+o.Err.Error())
 	}
-	require.Equal(t, []string{"lstm LSTM this operator is not supported", "lstm LSTM this operator is not supported", "shape SHAPE this operator is not supported"}, got)
+	require.Equal(t, []string{"lstm LSTM this operator is not supported", "lstm LSTM this operator is not supported", "hashtable HASHTABLE this operator is not supported"}, got)
 	require.Equal(t, []int{0, 2, 3}, []int{obstacles.Obstacles[0].Index, obstacles.Obstacles[1].Index, obstacles.Obstacles[2].Index})
 
 	// Behind an obstacle of a shape that there is not, nothing is said of what reads it.

@@ -108,7 +108,7 @@ func oneByOne(x, scale float32) float64 { return math.Round(float64(x) / float64
 // rounds, as a level for each integer, at the least float32 from which on it is reached.
 func (im *importer) quantize8(o *schema.Operator) *value {
 	v := im.value(o, 0)
-	if v.typ == schema.Int8 {
+	if v.typ == schema.Int8 || v.typ == schema.Uint8 {
 		return im.requantize(o, v)
 	}
 	try.Check(v.checkReal())

@@ -25,62 +25,86 @@ func one(f func(*importer, *schema.Operator) *value) func(*importer, *schema.Ope
 
 func init() {
 	handlers = map[string]func(*importer, *schema.Operator) []operand{
-		"ABS":                     one((*importer).abs),
-		"ADD":                     one((*importer).add),
-		"ARG_MAX":                 one((*importer).argMax),
-		"ARG_MIN":                 one((*importer).argMax),
-		"AVERAGE_POOL_2D":         one((*importer).averagePool),
-		"CEIL":                    one((*importer).round),
-		"CONCATENATION":           one((*importer).concat),
-		"CONV_2D":                 one((*importer).conv),
-		"DEPTHWISE_CONV_2D":       one((*importer).depthwise),
-		"DEPTH_TO_SPACE":          one((*importer).depthToSpace),
-		"DEQUANTIZE":              one((*importer).dequantize8),
-		"ELU":                     one((*importer).function),
-		"EXP":                     one((*importer).function),
-		"EXPAND_DIMS":             one((*importer).reshape),
-		"FLOOR":                   one((*importer).round),
-		"FULLY_CONNECTED":         one((*importer).dense),
-		"GELU":                    one((*importer).function),
-		"HARD_SWISH":              one((*importer).function),
-		"L2_NORMALIZATION":        one((*importer).l2Normalization),
-		"LceBconv2d":              one((*importer).bconv),
-		"LceBMaxPool2d":           one((*importer).bmaxPool),
-		"LceDequantize":           one((*importer).dequantize),
-		"LceQuantize":             one((*importer).quantize),
-		"LEAKY_RELU":              one((*importer).leakyReLU),
-		"LOGISTIC":                one((*importer).function),
-		"LOG_SOFTMAX":             one((*importer).softmax),
-		"MAXIMUM":                 one((*importer).extreme),
-		"MAX_POOL_2D":             one((*importer).maxPool),
-		"MEAN":                    one((*importer).reduce),
-		"MINIMUM":                 one((*importer).extreme),
-		"MIRROR_PAD":              one((*importer).mirrorPad),
-		"MUL":                     one((*importer).mul),
-		"NEG":                     one((*importer).neg),
-		"PAD":                     one((*importer).padNode),
-		"PADV2":                   one((*importer).padNode),
-		"PRELU":                   one((*importer).prelu),
-		"QUANTIZE":                one((*importer).quantize8),
-		"REDUCE_MAX":              one((*importer).reduce),
-		"RELU":                    one((*importer).relu),
-		"RELU6":                   one((*importer).relu),
-		"RELU_N1_TO_1":            one((*importer).relu),
-		"RESHAPE":                 one((*importer).reshape),
-		"RESIZE_BILINEAR":         one((*importer).resize),
-		"RESIZE_NEAREST_NEIGHBOR": one((*importer).resize),
-		"ROUND":                   one((*importer).round),
-		"SIGN":                    one((*importer).sign),
-		"SLICE":                   one((*importer).slice),
-		"SOFTMAX":                 one((*importer).softmax),
-		"SPLIT":                   (*importer).split,
-		"SPLIT_V":                 (*importer).split,
-		"SQUEEZE":                 one((*importer).reshape),
-		"STRIDED_SLICE":           one((*importer).slice),
-		"SUB":                     one((*importer).sub),
-		"TANH":                    one((*importer).function),
-		"TRANSPOSE":               one((*importer).transpose),
-		"TRANSPOSE_CONV":          one((*importer).transposeConv),
+		"ABS":                        one((*importer).abs),
+		"ADD":                        one((*importer).add),
+		"ARG_MAX":                    one((*importer).argMax),
+		"ARG_MIN":                    one((*importer).argMax),
+		"AVERAGE_POOL_2D":            one((*importer).averagePool),
+		"BATCH_TO_SPACE_ND":          one((*importer).batchToSpace),
+		"CAST":                       one((*importer).cast),
+		"CEIL":                       one((*importer).round),
+		"CONCATENATION":              one((*importer).concat),
+		"CONV_2D":                    one(divided((*importer).conv)),
+		"Convolution2DTransposeBias": one((*importer).transposeConvBias),
+		"DEPTH_TO_SPACE":             one((*importer).depthToSpace),
+		"DEPTHWISE_CONV_2D":          one(divided((*importer).depthwise)),
+		"DEQUANTIZE":                 one((*importer).dequantize8),
+		"ELU":                        one((*importer).function),
+		"EQUAL":                      one((*importer).compare),
+		"EXP":                        one((*importer).function),
+		"EXPAND_DIMS":                one((*importer).reshape),
+		"FLOOR":                      one((*importer).round),
+		"FULLY_CONNECTED":            one((*importer).dense),
+		"GELU":                       one((*importer).function),
+		"GREATER":                    one((*importer).compare),
+		"GREATER_EQUAL":              one((*importer).compare),
+		"HARD_SWISH":                 one((*importer).function),
+		"L2_NORMALIZATION":           one((*importer).l2Normalization),
+		"LceBconv2d":                 one((*importer).bconv),
+		"LceBMaxPool2d":              one((*importer).bmaxPool),
+		"LceDequantize":              one((*importer).dequantize),
+		"LceQuantize":                one((*importer).quantize),
+		"LEAKY_RELU":                 one((*importer).leakyReLU),
+		"LESS":                       one((*importer).compare),
+		"LESS_EQUAL":                 one((*importer).compare),
+		"LOG_SOFTMAX":                one((*importer).softmax),
+		"LOGICAL_AND":                one((*importer).logical),
+		"LOGICAL_NOT":                one((*importer).logical),
+		"LOGICAL_OR":                 one((*importer).logical),
+		"LOGISTIC":                   one((*importer).function),
+		"MAX_POOL_2D":                one((*importer).maxPool),
+		"MAXIMUM":                    one((*importer).extreme),
+		"MEAN":                       one((*importer).reduce),
+		"MINIMUM":                    one((*importer).extreme),
+		"MIRROR_PAD":                 one((*importer).mirrorPad),
+		"MUL":                        one((*importer).mul),
+		"NEG":                        one((*importer).neg),
+		"NOT_EQUAL":                  one((*importer).compare),
+		"PAD":                        one((*importer).padNode),
+		"PADV2":                      one((*importer).padNode),
+		"PRELU":                      one((*importer).prelu),
+		"QUANTIZE":                   one((*importer).quantize8),
+		"REDUCE_MAX":                 one((*importer).reduce),
+		"REDUCE_MIN":                 one((*importer).reduce),
+		"RELU":                       one((*importer).relu),
+		"RELU6":                      one((*importer).relu),
+		"RELU_N1_TO_1":               one((*importer).relu),
+		"RESHAPE":                    one((*importer).reshape),
+		"RESIZE_BILINEAR":            one((*importer).resize),
+		"RESIZE_NEAREST_NEIGHBOR":    one((*importer).resize),
+		"ROUND":                      one((*importer).round),
+		"RSQRT":                      one((*importer).root),
+		"SELECT":                     one((*importer).choose),
+		"SELECT_V2":                  one((*importer).choose),
+		"SHAPE":                      (*importer).shapeOf,
+		"SIGN":                       one((*importer).sign),
+		"SLICE":                      one((*importer).slice),
+		"SOFTMAX":                    one((*importer).softmax),
+		"SPACE_TO_BATCH_ND":          one((*importer).spaceToBatch),
+		"SPACE_TO_DEPTH":             one((*importer).spaceToDepth),
+		"SPLIT":                      (*importer).split,
+		"SPLIT_V":                    (*importer).split,
+		"SQRT":                       one((*importer).root),
+		"SQUARE":                     one((*importer).square),
+		"SQUARED_DIFFERENCE":         one((*importer).squaredDifference),
+		"SQUEEZE":                    one((*importer).reshape),
+		"STRIDED_SLICE":              one((*importer).slice),
+		"SUB":                        one((*importer).sub),
+		"SUM":                        one((*importer).reduce),
+		"TANH":                       one((*importer).function),
+		"TILE":                       one((*importer).tile),
+		"TRANSPOSE":                  one((*importer).transpose),
+		"TRANSPOSE_CONV":             one((*importer).transposeConv),
 	}
 }
 
@@ -134,7 +158,7 @@ var errBlind = errors.New("behind an obstacle")
 
 func (im *importer) outputs(o *schema.Operator) []operand {
 	constants := len(o.Inputs) > 0
-	for _, t := range data(o) {
+	for _, t := range im.data(o) {
 		if t < 0 {
 			continue
 		}
@@ -145,14 +169,14 @@ func (im *importer) outputs(o *schema.Operator) []operand {
 		constants = constants && r.constant != nil
 	}
 	handler := handlers[o.Name]
-	if constants {
-		handler = onConstants(o.Name)
+	if constants && o.Name != "SHAPE" {
+		handler = im.onConstants(o)
 	}
 	if handler == nil {
 		try.Fail(errUnsupported)
 	}
 	im.begun(o)
-	outputs := handler(im, o)
+	outputs := im.anywhere(o, handler)
 	im.ended(o)
 	return outputs
 }
@@ -170,7 +194,7 @@ func (im *importer) agree(index int, v *value) error {
 	if t.Type != v.typ {
 		return fmt.Errorf("its output has type %v, want %v", t.Type, v.typ)
 	}
-	if v.typ == schema.Int8 && (len(t.Scale) != 1 || t.Scale[0] != v.scale || t.Zero[0] != int64(v.zero)) {
+	if (v.typ == schema.Int8 || v.typ == schema.Uint8) && (len(t.Scale) != 1 || t.Scale[0] != v.scale || t.Zero[0] != int64(v.zero)) {
 		return fmt.Errorf("its output has scales %v and zero points %v in the file, want %v and %d", t.Scale, t.Zero, v.scale, v.zero)
 	}
 	if len(t.Dims) == 0 { // not said
@@ -190,6 +214,9 @@ func (im *importer) agree(index int, v *value) error {
 		v.rank = len(t.Dims)
 		return nil
 	}
+	if v.layout != nil || v.blocks.some() || open(t) {
+		return im.agreeDims(t, v)
+	}
 	s, err := im.shape(t.Dims)
 	if err != nil {
 		return err
@@ -205,13 +232,37 @@ func (im *importer) agree(index int, v *value) error {
 	return nil
 }
 
+// agreeDims is agree for the dimensions of a value of which the file leaves some open, or that has
+// other ones than an image.
+func (im *importer) agreeDims(t *schema.Tensor, v *value) error {
+	if v.layout == nil && !v.blocks.some() {
+		n := len(t.Dims)
+		if n < 1 || n > 4 || sizeOfView(imageDims(v.shape, n)) != v.shape.Values() {
+			return fmt.Errorf("its output has %d dimensions in the file, but its inputs give %v", n, v.shape)
+		}
+		v.rank = n
+	}
+	dims := im.dims(v)
+	if v.typ == schema.Int32 {
+		dims[len(dims)-1] = wordsOf(dims[len(dims)-1])
+	}
+	fits := len(dims) == len(t.Dims)
+	for i := range dims {
+		fits = fits && (t.Dynamic[i] || t.Dims[i] == dims[i])
+	}
+	if !fits {
+		return fmt.Errorf("its output has shape %v in the file, but its inputs give %v", t.Dims, dims)
+	}
+	return nil
+}
+
 // describe says which tensor of the file holds the values of a layer, or of the input.
 func (im *importer) describe(s **bcnn.Source, index int, v *value) error {
 	t, err := im.model.Tensor(index)
-	if err != nil || len(t.Dims) == 0 || v.stairs != nil || v.typ != schema.Float32 {
+	if err != nil || len(t.Dims) == 0 || v.stairs != nil || v.typ != schema.Float32 || v.layout != nil || v.blocks.some() {
 		return err // its arrays are not what the layer gives
 	}
-	*s = newSource(t)
+	*s = im.newSource(t, v)
 	return nil
 }
 
@@ -234,10 +285,23 @@ func (im *importer) absorb() error {
 	return nil
 }
 
+// known returns the dimensions of a value's tensor: those of the file, or where it leaves some open
+// those that are computed.
+func (im *importer) known(t *schema.Tensor, v *value) []int {
+	if open(t) && v.rank > 0 && !v.numbers {
+		dims := im.dims(v)
+		if v.typ == schema.Int32 {
+			dims[len(dims)-1] = wordsOf(dims[len(dims)-1])
+		}
+		return dims
+	}
+	return t.Dims
+}
+
 // newSource describes arrays of a tensor.
-func newSource(t *schema.Tensor) *bcnn.Source {
+func (im *importer) newSource(t *schema.Tensor, v *value) *bcnn.Source {
 	const longest = 256
-	source := &bcnn.Source{Dims: t.Dims[1:]}
+	source := &bcnn.Source{Dims: im.known(t, v)[1:]}
 	if len(t.Name) <= longest {
 		source.Name = t.Name
 	}
@@ -246,11 +310,11 @@ func newSource(t *schema.Tensor) *bcnn.Source {
 
 // describeEnd is describe for the input or the output of the file, whose arrays may hold
 // the values in another form.
-func describeEnd(t *schema.Tensor, v *value) *bcnn.Source {
+func (im *importer) describeEnd(t *schema.Tensor, v *value) *bcnn.Source {
 	if len(t.Dims) == 0 {
 		return nil
 	}
-	source := newSource(t)
+	source := im.newSource(t, v)
 	switch t.Type {
 	case schema.Int64:
 		source.Type = bcnn.SourceInt64
@@ -260,11 +324,11 @@ func describeEnd(t *schema.Tensor, v *value) *bcnn.Source {
 		}
 	case schema.Int8:
 		source.Type, source.Offset = bcnn.SourceInt8, v.offset
-		if v.probabilities {
-			source.Offset, source.Scale = v.zero, v.scale
-		}
 	case schema.Uint8:
 		source.Type, source.Offset = bcnn.SourceUint8, v.offset
+	}
+	if v.probabilities {
+		source.Offset, source.Scale = v.zero, v.scale
 	}
 	return source
 }

@@ -61,8 +61,9 @@ var optionTables = sync.OnceValue(func() map[string]*optionTable {
 
 // harmless are options that change no result here, and why.
 var harmless = map[string]map[string]string{
-	"ADD": {"pot_scale_int16": "it is for values of INT16, which are refused"},
-	"SUB": {"pot_scale_int16": "it is for values of INT16, which are refused"},
+	"ADD":  {"pot_scale_int16": "it is for values of INT16, which are refused"},
+	"CAST": {"in_data_type": "the interpreter takes the types of the tensors", "out_data_type": "the interpreter takes the types of the tensors"},
+	"SUB":  {"pot_scale_int16": "it is for values of INT16, which are refused"},
 	"FULLY_CONNECTED": {
 		"asymmetric_quantize_inputs": "it is for weights of 8 bits with an input of FLOAT32, which are refused",
 	},
@@ -76,6 +77,8 @@ var newest = map[string]int{
 	"ABS": 5, "ADD": 5, "ARG_MAX": 3, "ARG_MIN": 3, "AVERAGE_POOL_2D": 3, "CONCATENATION": 5, "CONV_2D": 8, "DEPTHWISE_CONV_2D": 7,
 	"DEPTH_TO_SPACE": 2, "DEQUANTIZE": 8, "DIV": 2, "EXP": 2, "FULLY_CONNECTED": 14, "GELU": 2, "L2_NORMALIZATION": 2,
 	"LEAKY_RELU": 2, "LOGISTIC": 3, "LOG_SOFTMAX": 2, "MAXIMUM": 4, "MAX_POOL_2D": 3, "MEAN": 3, "MINIMUM": 4, "MIRROR_PAD": 3,
+	"BATCH_TO_SPACE_ND": 4, "BROADCAST_TO": 3, "CAST": 7, "EQUAL": 4, "FILL": 4, "GATHER": 7, "GREATER": 2, "GREATER_EQUAL": 3, "LESS": 3, "LESS_EQUAL": 2,
+	"NOT_EQUAL": 3, "PACK": 4, "REDUCE_MIN": 3, "REDUCE_PROD": 2, "RSQRT": 3, "SELECT": 4, "SELECT_V2": 2, "SPACE_TO_BATCH_ND": 4, "SPACE_TO_DEPTH": 2, "SQUARED_DIFFERENCE": 2, "SUM": 2, "TILE": 3,
 	"MUL": 7, "PAD": 5, "PADV2": 5, "QUANTIZE": 5, "REDUCE_MAX": 3, "RELU": 3, "RELU6": 3, "RESIZE_BILINEAR": 4,
 	"RESIZE_NEAREST_NEIGHBOR": 4, "SIGN": 2, "SLICE": 7, "SOFTMAX": 3, "SPLIT": 4, "SPLIT_V": 2, "SQUEEZE": 2, "STRIDED_SLICE": 8,
 	"SUB": 5, "TANH": 3, "TRANSPOSE": 7, "TRANSPOSE_CONV": 5,

@@ -75,7 +75,12 @@ func (im *importer) padNode(o *schema.Operator) *value {
 		y := im.emit(o, "", bcnn.Channels{Index: index}, shape, v)
 		out = *y.moves(v)
 	}
-	h, w := pads[dimH], pads[dimW]
+	return im.padded(o, &out, pads[dimH], pads[dimW], fill)
+}
+
+// padded puts rows and columns of a number around an image.
+func (im *importer) padded(o *schema.Operator, v *value, h, w [2]int, fill float32) *value {
+	out := *v
 	if h == [2]int{} && w == [2]int{} {
 		return &out
 	}

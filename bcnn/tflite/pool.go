@@ -48,7 +48,7 @@ func (im *importer) activated(o *schema.Operator, v *value, kind int) *value {
 
 // averagePool is AVERAGE_POOL_2D. Padding does not count.
 func (im *importer) averagePool(o *schema.Operator) *value {
-	v := im.weighable(o, 0)
+	v := im.weighable(o, 0).undivided()
 	window, shape := pooled(o).window(v)
 	if v.typ == schema.Int8 {
 		return im.averagePool8(o, v, window, shape)
@@ -56,46 +56,6 @@ func (im *importer) averagePool(o *schema.Operator) *value {
 	y := im.emit(o, "", bcnn.AvgPool{Window: window}, shape, v)
 	y.typ = schema.Float32
 	return im.activated(o, y, int(o.Options.Uint8(5, 0)))
-}
-
-// reduce is MEAN or REDUCE_MAX over heights and widths.
-func (im *importer) reduce(o *schema.Operator) *value {
-	v := im.moved(o, 0)
-	axes := im.axes(o, 1, v.rank)
-	if o.Options.Uint8(0, 0) != 0 {
-		im.ranked(o, v.rank, "keep_dims is true")
-	} else {
-		im.ranked(o, v.rank-len(axes), "keep_dims is false")
-	}
-	var over [4]bool
-	for _, a := range axes {
-		over[a] = true
-	}
-	window := bcnn.Window{KH: 1, KW: 1}
-	shape := bcnn.Shape{H: v.shape.H, W: v.shape.W, C: v.shape.C}
-	for a, yes := range over {
-		switch size := v.size(a); {
-		case !yes:
-		case a == dimH:
-			window.KH, shape.H = size, 1
-		case a == dimW:
-			window.KW, shape.W = size, 1
-		case a == dimC && v.shape.C == 1:
-		default:
-			try.Failf("a reduction over dimensions %v of %v is not supported, only over height and width", axes, v.shape)
-		}
-	}
-	window.StrideH, window.StrideW = window.KH, window.KW
-	var op bcnn.Op = bcnn.MaxPool{Window: window}
-	if o.Name == "MEAN" && v.typ == schema.Int8 {
-		return im.mean8(o, v, window, shape)
-	}
-	if o.Name == "MEAN" {
-		op = bcnn.AvgPool{Window: window}
-	}
-	y := im.emit(o, "", op, shape, v)
-	y.like(v)
-	return y
 }
 
 // The dimensions of images.

@@ -138,7 +138,7 @@ func TestPoolsRefused(t *testing.T) {
 	}
 }
 
-// MEAN and REDUCE_MAX over heights, widths, and channels of which there is one.
+// MEAN, SUM, REDUCE_MAX and REDUCE_MIN over heights, widths and channels.
 func TestReductions(t *testing.T) {
 	for _, c := range []struct {
 		dims, out []int32
@@ -153,12 +153,17 @@ func TestReductions(t *testing.T) {
 		{[]int32{1, 2, 3, 1}, []int32{1, 1, 1, 1}, []int32{1, 2, 3}, [3]bool{true, true, true}, ""},
 		{[]int32{1, 2, 3, 1}, []int32{1, 2, 3, 1}, []int32{3}, [3]bool{false, false, true}, ""},
 		{[]int32{1, 3, 4}, []int32{1, 4}, []int32{1}, [3]bool{false, true, false}, ""},
-		{[]int32{1, 2, 3, 4}, []int32{1, 1, 1, 1}, []int32{1, 2, 3}, [3]bool{}, "a reduction over dimensions [1 2 3] of 2×3×4"},
-		{[]int32{1, 2, 3, 4}, []int32{1, 2, 3, 4}, []int32{0}, [3]bool{}, "a reduction over dimensions [0] of 2×3×4"},
+		{[]int32{1, 2, 3, 4}, []int32{1, 1, 1, 1}, []int32{1, 2, 3}, [3]bool{true, true, true}, ""},
+		{[]int32{1, 2, 3, 4}, []int32{1}, []int32{1, 2, 3}, [3]bool{true, true, true}, ""},
+		{[]int32{1, 2, 3, 4}, []int32{1, 2, 3, 1}, []int32{-1}, [3]bool{false, false, true}, ""},
+		{[]int32{1, 2, 3, 4}, []int32{1, 2, 3}, []int32{3}, [3]bool{false, false, true}, ""},
+		{[]int32{1, 2, 3, 4}, []int32{1, 3}, []int32{1, 3}, [3]bool{true, false, true}, ""},
+		{[]int32{1, 4}, []int32{1, 1}, []int32{1}, [3]bool{false, false, true}, ""},
+		{[]int32{1, 2, 3, 4}, []int32{1, 2, 3, 4}, []int32{0}, [3]bool{}, ""},
 		{[]int32{1, 2, 3, 4}, []int32{1, 2, 3, 4}, []int32{4}, [3]bool{}, "there is no dimension 4, its input has 4 dimensions"},
 		{[]int32{1, 2, 3, 4}, []int32{1, 2, 3, 4}, []int32{-5}, [3]bool{}, "there is no dimension -1, its input has 4 dimensions"},
 	} {
-		for _, name := range []string{"MEAN", "REDUCE_MAX"} {
+		for _, name := range []string{"MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"} {
 			g := newGraph(c.dims...)
 			g.outputs[0] = g.add(name, keepDims(len(c.out) == len(c.dims)), c.out, 0, g.ints(c.axes...))
 			if c.err != "" {
@@ -176,21 +181,17 @@ func TestReductions(t *testing.T) {
 				}
 			}
 			x := make([]float32, sizeOf(c.dims))
-			sum, most := make([]float32, to[0]*to[1]*to[2]), make([]float32, to[0]*to[1]*to[2])
-			for i := range most {
-				most[i] = float32(math.Inf(-1))
-			}
+			mean, sum := make([]float32, to[0]*to[1]*to[2]), make([]float32, to[0]*to[1]*to[2])
+			most, least := slices.Repeat([]float32{float32(math.Inf(-1))}, len(sum)), slices.Repeat([]float32{float32(math.Inf(1))}, len(sum))
 			for i := range x {
 				x[i] = float32(5*i%7) - 3
 				at := (i/d[2]/d[1]%to[0]*to[1]+i/d[2]%d[1]%to[1])*to[2] + i%d[2]%to[2]
-				sum[at] += x[i] * float32(len(sum)) / float32(len(x))
-				most[at] = max(most[at], x[i])
+				mean[at] += x[i] * float32(len(sum)) / float32(len(x))
+				sum[at] += x[i]
+				most[at], least[at] = max(most[at], x[i]), min(least[at], x[i])
 			}
-			want := most
-			if name == "MEAN" {
-				want = sum
-			}
-			require.InDeltaSlice(t, want, runInputs(t, g, x)[0], 1e-6, "%s %+v", name, c)
+			want := map[string][]float32{"MEAN": mean, "SUM": sum, "REDUCE_MAX": most, "REDUCE_MIN": least}[name]
+			require.InDeltaSlice(t, want, runInputs(t, g, x)[0], 1e-5, "%s %+v", name, c)
 		}
 	}
 }

@@ -87,9 +87,23 @@ func (t *Tensor) Words(values []float32) []int32 {
 func (t *Tensor) Int8(values []float32) []int8 {
 	out := make([]int8, len(values))
 	for i, v := range values {
-		out[i] = int8(min(max(math.Round(float64(v)/float64(cmp.Or(t.unit, 1)))+float64(t.offset), math.MinInt8), math.MaxInt8))
+		out[i] = int8(t.integer(v, math.MinInt8, math.MaxInt8))
 	}
 	return out
+}
+
+// Uint8 is Int8 for an output of UINT8.
+func (t *Tensor) Uint8(values []float32) []uint8 {
+	out := make([]uint8, len(values))
+	for i, v := range values {
+		out[i] = uint8(t.integer(v, 0, math.MaxUint8))
+	}
+	return out
+}
+
+// integer is what a number of the network is in the file, limited to a range.
+func (t *Tensor) integer(v float32, least, most float64) float64 {
+	return min(max(math.Round(float64(v)/float64(cmp.Or(t.unit, 1)))+float64(t.offset), least), most)
 }
 
 // Bytes returns the bytes that the network takes for the integers of an input of INT8.

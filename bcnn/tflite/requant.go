@@ -112,7 +112,7 @@ func (im *importer) steps8Of(thresholds []float32, lo, hi int64, q func(x int64)
 		// Steps are about as wide as the last one.
 		const near = 3
 		from, to := at, hi+1
-		if guess := at + step - near; guess > from && q(guess) < level {
+		if guess := at + step - near; guess > from && guess <= hi && q(guess) < level {
 			from = guess
 		}
 		if guess := at + step + near; guess < to && q(guess) >= level {

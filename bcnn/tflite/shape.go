@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // integers returns the numbers of a constant input, at most maxIntegers.
@@ -17,19 +18,86 @@ func (im *importer) integers(o *schema.Operator, i int) []int64 {
 }
 
 // reshape is RESHAPE, SQUEEZE or EXPAND_DIMS to the dimensions that the file gives the
-// output.
+// output, or that are computed.
 func (im *importer) reshape(o *schema.Operator) *value {
-	v := im.value(o, 0)
+	v := checked(im.operand(o, 0), 0)
+	try.Check(v.checkBounded())
 	t := try.Value(im.model.Tensor(o.Outputs[0]))
-	s := try.Value(im.shape(t.Dims))
 	im.reshapes(o, t)
+	dims, batch := im.newDims(o, t, v)
+	switch {
+	case v.blocks.some():
+		return im.reshapedBlocks(v, dims)
+	case v.layout != nil || im.moves(o, dims):
+		return im.reshapedTo(o, v, dims, batch)
+	}
+	s := try.Value(im.shape(dims))
 	if v.typ == schema.Int32 {
 		s.C *= wordBits
 		if v.shape.C%wordBits != 0 {
 			try.Failf("packed bits are supported only if their channels fill whole words of 32 bits")
 		}
 	}
-	return im.reshaped(o, v, s)
+	out := im.reshaped(o, v, s)
+	out.rank = len(dims)
+	return out
+}
+
+// moves reports whether what reads a tensor only moves its values on, or takes dimensions that no
+// image has, so that they need not be moved now.
+func (im *importer) moves(o *schema.Operator, dims []int) bool {
+	if im.batch != 1 || len(dims) == 0 {
+		return false
+	}
+	reader := im.reader[o.Outputs[0]]
+	return len(dims) > 4 || dims[0] != 1 || reader != nil && reader.Name == "TRANSPOSE"
+}
+
+// newDims returns the dimensions of the output of RESHAPE, SQUEEZE or EXPAND_DIMS, and which of them
+// a dynamic batch is in.
+func (im *importer) newDims(o *schema.Operator, t *schema.Tensor, v *value) (dims []int, batch int) {
+	if !open(t) {
+		return t.Dims, 0
+	}
+	dims = slices.Clone(t.Dims)
+	var list []int64
+	if o.Name == "RESHAPE" {
+		list = im.integers(o, 1)
+	} else {
+		try.Failf("the file leaves dimensions of its output open")
+	}
+	if len(list) != len(dims) {
+		try.Failf("its output has %d dimensions in the file, but it is given %d", len(dims), len(list))
+	}
+	rest, unknown := num.Product(im.dims(v)...), -1
+	for i, d := range list {
+		switch {
+		case d == -1 && unknown < 0:
+			unknown = i
+			continue
+		case d < 1 || d > schema.MaxSize:
+			try.Failf("its output cannot have shape %v", list)
+		}
+		dims[i] = int(d)
+		rest /= dims[i]
+	}
+	if unknown >= 0 {
+		dims[unknown] = rest
+	}
+	if num.Product(dims...) != num.Product(im.dims(v)...) {
+		try.Failf("shape %v does not have as many values as its input, %v", dims, im.dims(v))
+	}
+	return dims, slices.Index(t.Dynamic, true)
+}
+
+// reshapedBlocks adds or removes a dimension of size 1 between the images of blocks and their columns.
+func (im *importer) reshapedBlocks(v *value, dims []int) *value {
+	out := *v
+	out.rank = len(dims)
+	if out.rank != 3 && out.rank != 4 || v.shape.H != 1 || !slices.Equal(out.blocks.dims(im.batch, v.shape, out.rank)[1:], dims[1:]) {
+		v.undivided()
+	}
+	return &out
 }
 
 // reshaped gives a value another shape.
@@ -54,28 +122,30 @@ func (im *importer) reshaped(o *schema.Operator, v *value, s bcnn.Shape) *value 
 	return &out
 }
 
-// transpose is TRANSPOSE that moves no value: of dimensions of 1.
+// transpose is TRANSPOSE.
 func (im *importer) transpose(o *schema.Operator) *value {
-	v := im.moved(o, 0)
+	v := checked(im.operand(o, 0), 0).undivided()
+	try.Check(v.checkBounded())
 	perm := im.integers(o, 1)
 	if len(perm) != v.rank {
 		try.Failf("a permutation of %d dimensions for an input of %d dimensions", len(perm), v.rank)
 	}
-	image := [...]int{im.batch, v.shape.H, v.shape.W, v.shape.C}
-	before := image[len(image)-v.rank:]
-	last := int64(-1)
+	before := im.dims(v)
+	last, ordered := int64(-1), true
 	after := make([]int, len(perm))
 	for i, p := range perm {
 		if p < 0 || p >= int64(len(perm)) || slices.Contains(perm[:i], p) {
 			try.Failf("the permutation %v must have each dimension once", perm)
 		}
-		if after[i] = before[p]; after[i] == 1 {
-			continue
+		if after[i] = before[p]; after[i] != 1 {
+			ordered, last = ordered && p > last, p
 		}
-		if p < last {
-			try.Failf("a transposition of %v by %v is not supported: only dimensions of size 1 may move", before, perm)
-		}
-		last = p
+	}
+	if !ordered || v.layout != nil || perm[0] != 0 && im.dynamic {
+		return im.permuted(o, v, perm)
+	}
+	if v.typ != schema.Int8 {
+		try.Check(v.checkReal())
 	}
 	s := try.Value(im.shape(after))
 	return im.reshaped(o, v, s)

@@ -280,12 +280,13 @@ func TestReshapes(t *testing.T) {
 		{"TRANSPOSE", []int32{1, 1, 1, 4}, []int32{1, 4, 1, 1}, []int32{0, 3, 1, 2}, ""},
 		{"TRANSPOSE", []int32{1, 3, 1}, []int32{1, 1, 3}, []int32{0, 2, 1}, ""},
 		{"TRANSPOSE", []int32{1, 3, 4}, []int32{1, 3, 4}, []int32{0, 1, 2}, ""},
-		{"TRANSPOSE", []int32{1, 3, 4}, []int32{1, 4, 3}, []int32{0, 2, 1}, "a transposition of [1 3 4] by [0 2 1]"},
+		{"TRANSPOSE", []int32{1, 3, 4}, []int32{3, 4, 1}, []int32{1, 2, 0}, "its dimensions [3 4 1] do not begin with the batch size, 1"},
+		{"TRANSPOSE", []int32{1, 3, 4}, []int32{4, 1, 3}, []int32{2, 0, 1}, "operator 1 (TRANSPOSE) makes a tensor of shape [4 1 3], whose first dimension is not the batch"},
 		{"TRANSPOSE", []int32{1, 3, 4}, []int32{1, 3, 4}, []int32{0, 1}, "a permutation of 2 dimensions for an input of 3 dimensions"},
 		{"TRANSPOSE", []int32{1, 3, 4}, []int32{1, 3, 4}, []int32{0, 1, 3}, "the permutation [0 1 3] must have each dimension once"},
 		{"TRANSPOSE", []int32{1, 3, 4}, []int32{1, 3, 4}, []int32{0, -1, 2}, "the permutation [0 -1 2] must have each dimension once"},
 		{"TRANSPOSE", []int32{1, 3, 4}, []int32{3, 1, 4}, []int32{1, 0, 2}, "its dimensions [3 1 4] do not begin with the batch size, 1"},
-		{"RESHAPE", []int32{1, 2, 3, 4}, []int32{2, 12}, nil, "its dimensions [2 12] do not begin with the batch size, 1"},
+		{"RESHAPE", []int32{1, 2, 3, 4}, []int32{2, 12}, nil, "operator 1 (RESHAPE) makes a tensor of shape [2 12], whose first dimension is not the batch"},
 	} {
 		g := newGraph(c.in...)
 		inputs := []int32{g.add("SIGN", nil, c.in, 0)}

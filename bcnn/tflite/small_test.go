@@ -235,7 +235,7 @@ func smalls() []small {
 	put("RESHAPE", constant, map[int]any{0: []int32{3}}, nil, func(b *smallGraph) { b.folded(b.weights(1, 3)) })
 	put("SQUEEZE", constant, map[int]any{0: []int32{0}}, nil, func(b *smallGraph) { b.folded(b.weights(1, 3)) })
 	put("TRANSPOSE", constant, nil, nil, func(b *smallGraph) { b.folded(b.weights(1, 3), b.ints(0, 1)) })
-	return append(all, customs()...)
+	return append(append(all, customs()...), smallShapes()...)
 }
 
 // relu6 makes the input of the operator one of its form.

@@ -56,7 +56,7 @@ func TestFieldsOfTables(t *testing.T) {
 		{"Operator", 14, 0, ""},
 		{"Tensor", 5, uint8(0), ""},
 		{"Tensor", 5, uint8(1), "it keeps its values between runs, which is not supported (is_variable)"},
-		{"Tensor", 6, struct{}{}, "sparse tensors are not supported (sparsity)"},
+		{"Tensor", 6, struct{}{}, "sparse tensors are not supported here, only as constants (sparsity)"},
 		{"Tensor", 7, []int32{}, ""},
 		{"Tensor", 7, []int32{1, 2, 3, 4}, "it has 2 dimensions, of which its shape signature lists 4"},
 		{"Tensor", 8, uint8(1), ""},

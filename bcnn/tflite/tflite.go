@@ -7,24 +7,32 @@
 //
 // # Operators
 //
-// Of LCE: LceBconv2d, LceBMaxPool2d, LceDequantize, LceQuantize. Of TensorFlow Lite, on
-// float values: ABS, ADD, ARG_MAX and ARG_MIN over channels,
-// AVERAGE_POOL_2D, CEIL, FLOOR and ROUND of what is limited before or behind, CONCATENATION,
-// CONV_2D, DEPTH_TO_SPACE,
-// DEPTHWISE_CONV_2D, ELU, EXP, EXPAND_DIMS, FULLY_CONNECTED, GELU, HARD_SWISH, L2_NORMALIZATION, LEAKY_RELU,
-// LOGISTIC, LOG_SOFTMAX at the end, MAX_POOL_2D, MAXIMUM, MINIMUM, MEAN and
-// REDUCE_MAX over heights and widths, MIRROR_PAD, MUL, NEG, PAD, PADV2, PRELU, RELU, RELU6,
-// RELU_N1_TO_1, RESHAPE to vectors, RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, SIGN, SLICE and
-// STRIDED_SLICE of channels or of every so many rows and columns, SOFTMAX at the end, SPLIT
-// and SPLIT_V of channels, SQUEEZE, SUB, TANH,
-// TRANSPOSE of dimensions of 1, TRANSPOSE_CONV; QUANTIZE and DEQUANTIZE; and on constants what converters
-// leave to be computed.
+// Of LCE: LceBconv2d, LceBMaxPool2d, LceDequantize, LceQuantize. Of MediaPipe:
+// Convolution2DTransposeBias. Of TensorFlow Lite, on float values: ABS, ADD, ARG_MAX and ARG_MIN
+// over channels, AVERAGE_POOL_2D, CAST of comparisons, CEIL, FLOOR and ROUND of what is limited
+// before or behind, CONCATENATION, CONV_2D, DEPTH_TO_SPACE, DEPTHWISE_CONV_2D, ELU, EQUAL,
+// NOT_EQUAL, GREATER, GREATER_EQUAL, LESS and LESS_EQUAL, EXP, EXPAND_DIMS, FULLY_CONNECTED, GELU,
+// HARD_SWISH, L2_NORMALIZATION, LEAKY_RELU, LOGICAL_AND, LOGICAL_OR and LOGICAL_NOT, LOGISTIC,
+// LOG_SOFTMAX at the end, MAX_POOL_2D, MAXIMUM, MINIMUM, MEAN, SUM, REDUCE_MAX and REDUCE_MIN over
+// heights, widths and channels, MIRROR_PAD, MUL, NEG, PAD, PADV2, PRELU, RELU, RELU6,
+// RELU_N1_TO_1, RESHAPE, RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, RSQRT, SELECT and SELECT_V2 by
+// comparisons, SIGN, SLICE and STRIDED_SLICE of channels, rows and columns, SOFTMAX at the end,
+// SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND around convolutions, SPACE_TO_DEPTH, SPLIT and SPLIT_V of
+// channels, SQRT, SQUARE, SQUARED_DIFFERENCE, SQUEEZE, SUB, TANH, TILE of dimensions of 1,
+// TRANSPOSE, TRANSPOSE_CONV; QUANTIZE and DEQUANTIZE; SHAPE and what computes shapes of it; and on
+// constants what converters leave to be computed, DENSIFY too.
 //
 // On INT8 values between layers: ABS, ADD, SUB, MUL, MAXIMUM and MINIMUM of two tensors or
-// with a constant of channels, AVERAGE_POOL_2D, CONCATENATION, CONV_2D, DEPTHWISE_CONV_2D, ELU,
-// EXP, FULLY_CONNECTED, GELU, HARD_SWISH, LEAKY_RELU, LOGISTIC, MAX_POOL_2D, MEAN, PRELU,
-// QUANTIZE to another scale, RELU, RELU6, RELU_N1_TO_1, RESIZE_BILINEAR, SOFTMAX and LOG_SOFTMAX
-// at the end, TANH, TRANSPOSE_CONV, and those that move values.
+// with a constant of channels, AVERAGE_POOL_2D, comparisons with constants but EQUAL and NOT_EQUAL,
+// CONCATENATION, CONV_2D, DEPTHWISE_CONV_2D, ELU, EXP, FULLY_CONNECTED, GELU, HARD_SWISH,
+// LEAKY_RELU, LOGISTIC, MAX_POOL_2D, MEAN, REDUCE_MAX and REDUCE_MIN, PRELU, QUANTIZE to another
+// scale, RELU, RELU6, RELU_N1_TO_1, RESIZE_BILINEAR, SELECT and SELECT_V2, SOFTMAX and LOG_SOFTMAX
+// at the end, TANH, TRANSPOSE_CONV, and those that move values. Values of UINT8 are those of INT8,
+// 128 higher, at the input and the output of a model.
+//
+// Where a file takes a batch of any size, shapes are computed for one image, and a tensor whose
+// dimensions are no longer those of an image, such as one that is normalised, is moved back where an
+// operator needs an image.
 //
 // What a file says of an operator or a tensor, such as an option, and that is not read, is an
 // error, unless it changes no result: options.go and internal/schema list what, and why.

@@ -3,6 +3,7 @@ package tflite
 import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/flat"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -12,7 +13,7 @@ import (
 // transposeConv is TRANSPOSE_CONV: the shape of its output, filters [out][kh][kw][in], the
 // image, biases.
 func (im *importer) transposeConv(o *schema.Operator) *value {
-	v := im.weighable(o, 2)
+	v := im.weighable(o, 2).undivided()
 	filter := im.filter(o)
 	size := im.integers(o, 0)
 	d := filter.dims
@@ -27,10 +28,7 @@ func (im *importer) transposeConv(o *schema.Operator) *value {
 	y := im.phases(v.shape.H, int(size[1]), g.kh, g.sh, g.valid)
 	x := im.phases(v.shape.W, int(size[2]), g.kw, g.sw, g.valid)
 	blocks := g.sh * g.sw
-	window := bcnn.Window{
-		KH: y.Window, KW: x.Window, StrideH: 1, StrideW: 1,
-		Pad: bcnn.Padding{Top: y.Before, Bottom: y.After, Left: x.Before, Right: x.After},
-	}
+	window := phaseWindow(y, x)
 	shape := bcnn.Shape{H: y.Output(v.shape.H), W: x.Output(v.shape.W), C: num.Product(blocks, d[0])}
 	build := func(w bcnn.Weights, bias []float32) bcnn.Op {
 		return bcnn.Conv2D{Window: window, Out: shape.C, Weights: w, Bias: bias}
@@ -41,14 +39,9 @@ func (im *importer) transposeConv(o *schema.Operator) *value {
 		sums32(o, 4)
 		out = im.transposeConv8(o, v, filter, shape, y, x, act, build)
 	} else {
-		out = im.transposeConvFloats(o, v, filter, shape, y, x, act, build)
+		out = im.transposeConvFloats(o, v, filter, 3, shape, y, x, act, build)
 	}
-	if y.InOrder(v.shape.H) && x.InOrder(v.shape.W) {
-		return out
-	}
-	image := bcnn.Shape{H: int(size[1]), W: int(size[2]), C: d[0]}
-	pixels := im.emit(o, "/pixels", bcnn.Pixels{Rows: y.Positions, Cols: x.Positions, BlockH: y.Stride, BlockW: x.Stride}, image, out)
-	return as(out, pixels)
+	return im.unphased(o, v, out, y, x, bcnn.Shape{H: int(size[1]), W: int(size[2]), C: d[0]})
 }
 
 // phases divides the taps of one dimension. The padding is that of the convolution from
@@ -80,11 +73,11 @@ func phased[T any](b *budget.Budget, filter []T, d []int, y, x *transposed.Phase
 	return rows
 }
 
-func (im *importer) transposeConvFloats(o *schema.Operator, v *value, filter *constant, shape bcnn.Shape, y, x *transposed.Phases, act int,
+func (im *importer) transposeConvFloats(o *schema.Operator, v *value, filter *constant, biases int, shape bcnn.Shape, y, x *transposed.Phases, act int,
 	build func(w bcnn.Weights, bias []float32) bcnn.Op) *value {
 	list := filter.weights(im.budget)
 	rows := phased(im.budget, list, filter.dims, y, x)
-	of := im.bias(o, 3, filter.dims[0])
+	of := im.bias(o, biases, filter.dims[0])
 	var bias []float32
 	if of != nil { // the same for all pixels of a block
 		bias = im.newFloats(shape.C)
@@ -108,4 +101,68 @@ func (im *importer) transposeConv8(o *schema.Operator, v *value, filter *constan
 		rounds: func(c int) rounding { return rounding(c%out >= out/block*block) },
 		build:  func(w bcnn.Weights) bcnn.Op { return build(w, nil) },
 	})
+}
+
+// transposeConvBias is Convolution2DTransposeBias of MediaPipe: the image, filters
+// [out][kh][kw][in], biases. Its options are a struct: the padding, and strides of columns and rows.
+// https://github.com/google-ai-edge/mediapipe/blob/master/mediapipe/util/tflite/operations/transpose_conv_bias.cc.
+func (im *importer) transposeConvBias(o *schema.Operator) *value {
+	v := im.weighable(o, 0).undivided()
+	if v.typ != schema.Float32 {
+		try.Fail(errQuantized)
+	}
+	filter := im.filter(o)
+	d := filter.dims
+	const same, valid = 1, 2
+	const size = 3 * 4
+	if len(o.CustomOptions) < size || d[3] != v.shape.C {
+		try.Failf("filters of shape %v and options of %d bytes do not fit an input of %v", d, len(o.CustomOptions), v.shape)
+	}
+	fields := flat.Int32s(o.CustomOptions)
+	padding, sw, sh := fields.At(0), int(fields.At(1)), int(fields.At(2))
+	if padding != same && padding != valid || min(sh, sw) < 1 || max(sh, sw, d[1], d[2]) > maxSide {
+		try.Failf("padding %d, kernel %d×%d, stride %d×%d are not supported", padding, d[1], d[2], sh, sw)
+	}
+	for i := size; i < len(o.CustomOptions); i++ {
+		if o.CustomOptions[i] != 0 {
+			try.Failf("byte %d of its options is not read here", i)
+		}
+	}
+	im.custom = options{}
+	along := func(size, kernel, stride int) (*transposed.Phases, int) {
+		cut := 0
+		if padding == same {
+			cut = max(0, kernel-(size-1)%stride-1)
+		}
+		out := stride*(size-1) + kernel - cut
+		if out < 1 {
+			try.Failf("a kernel of %d rows or columns leaves nothing of %d", kernel, size)
+		}
+		return try.Value(transposed.New(im.budget, size, kernel, stride, 1, cut/2, out)), out
+	}
+	y, h := along(v.shape.H, d[1], sh)
+	x, w := along(v.shape.W, d[2], sw)
+	window := phaseWindow(y, x)
+	shape := bcnn.Shape{H: y.Output(v.shape.H), W: x.Output(v.shape.W), C: num.Product(sh, sw, d[0])}
+	out := im.transposeConvFloats(o, v, filter, 2, shape, y, x, actNone, func(w bcnn.Weights, bias []float32) bcnn.Op {
+		return bcnn.Conv2D{Window: window, Out: shape.C, Weights: w, Bias: bias}
+	})
+	return im.unphased(o, v, out, y, x, bcnn.Shape{H: h, W: w, C: d[0]})
+}
+
+// phaseWindow is the window of the convolution that a transposed one becomes.
+func phaseWindow(y, x *transposed.Phases) bcnn.Window {
+	return bcnn.Window{
+		KH: y.Window, KW: x.Window, StrideH: 1, StrideW: 1,
+		Pad: bcnn.Padding{Top: y.Before, Bottom: y.After, Left: x.Before, Right: x.After},
+	}
+}
+
+// unphased puts the pixels of blocks in their places.
+func (im *importer) unphased(o *schema.Operator, v, out *value, y, x *transposed.Phases, image bcnn.Shape) *value {
+	if y.InOrder(v.shape.H) && x.InOrder(v.shape.W) {
+		return out
+	}
+	pixels := im.emit(o, "/pixels", bcnn.Pixels{Rows: y.Positions, Cols: x.Positions, BlockH: y.Stride, BlockW: x.Stride}, image, out)
+	return as(out, pixels)
 }

@@ -28,8 +28,15 @@ func windowed(o *schema.Operator) geometry {
 
 // window returns the window over a value, and the shape of what it makes of it, with the same channels.
 func (g geometry) window(v *value) (bcnn.Window, bcnn.Shape) {
-	w := bcnn.Window{KH: g.kh, KW: g.kw, StrideH: g.sh, StrideW: g.sw, DilationH: g.dh, DilationW: g.dw}
-	for _, n := range []int{g.kh, g.kw, g.sh, g.sw, g.dh, g.dw} {
+	b := v.blocks
+	if !b.some() {
+		b.h, b.w = 1, 1
+	} else if g.sh != 1 || g.sw != 1 {
+		try.Failf("between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND only a stride of 1 is supported, not %d×%d", g.sh, g.sw)
+	}
+	// A step in one of the images of a block is one over all of them.
+	w := bcnn.Window{KH: g.kh, KW: g.kw, StrideH: g.sh, StrideW: g.sw, DilationH: g.dh * b.h, DilationW: g.dw * b.w}
+	for _, n := range []int{g.kh, g.kw, g.sh, g.sw, g.dh, g.dw, w.DilationH, w.DilationW} {
 		if n < 1 || n > maxSide {
 			try.Failf("kernel %d×%d, stride %d×%d, dilation %d×%d: want values from 1 to %d",
 				g.kh, g.kw, g.sh, g.sw, g.dh, g.dw, maxSide)
@@ -37,8 +44,10 @@ func (g geometry) window(v *value) (bcnn.Window, bcnn.Shape) {
 	}
 	in := v.shape
 	if !g.valid {
-		w.Pad.Top, w.Pad.Bottom = same(in.H, g.kh, g.sh, g.dh)
-		w.Pad.Left, w.Pad.Right = same(in.W, g.kw, g.sw, g.dw)
+		w.Pad.Top, w.Pad.Bottom = same(in.H/b.h, g.kh, g.sh, g.dh)
+		w.Pad.Left, w.Pad.Right = same(in.W/b.w, g.kw, g.sw, g.dw)
+		w.Pad.Top, w.Pad.Bottom = w.Pad.Top*b.h, w.Pad.Bottom*b.h
+		w.Pad.Left, w.Pad.Right = w.Pad.Left*b.w, w.Pad.Right*b.w
 	}
 	out := w.Output(v.shape, v.shape.C)
 	if out.H < 1 || out.W < 1 {

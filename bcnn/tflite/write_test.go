@@ -39,6 +39,19 @@ type testTensor struct {
 	axis      int32 // of several scales
 	signature []int32
 	sparse    bool
+	sparsity  *testSparsity
+}
+
+// testSparsity are the parameters of a sparse tensor.
+type testSparsity struct {
+	order, blocks []int32
+	levels        []testLevel
+}
+
+// testLevel is a level of one: with a size, or sparse.
+type testLevel struct {
+	size              int
+	segments, indices []int32
 }
 
 type testOperator struct {
@@ -182,6 +195,18 @@ func (g *testGraph) encode() []byte {
 			}
 			zero := b.EndVector(len(t.zero))
 			fields[4] = object("QuantizationParameters", map[int]any{2: scale, 3: zero, 6: int(t.axis)})
+		}
+		if s := t.sparsity; s != nil {
+			var levels []flatbuffers.UOffsetT
+			for _, l := range s.levels {
+				fields := map[int]any{1: l.size}
+				if l.segments != nil {
+					fields = map[int]any{0: uint8(1), 1: l.size, 2: uint8(1), 3: object("", map[int]any{0: l.segments}), 4: uint8(1), 5: object("", map[int]any{0: l.indices})}
+				}
+				levels = append(levels, object("DimensionMetadata", fields))
+			}
+			list := vector(levels)
+			fields[6] = object("SparsityParameters", map[int]any{0: s.order, 1: s.blocks, 2: list})
 		}
 		if t.sparse {
 			fields[6] = struct{}{}

@@ -199,6 +199,9 @@ func (v Int32s) Len() int { return len(v) / 4 }
 // At returns element i.
 func (v Int32s) At(i int) int32 { return flatbuffers.GetInt32(v[4*i:]) }
 
+// Uint16s returns the bytes of a vector of integers of 16 bits.
+func (t Table) Uint16s(slot int) []byte { return t.vector(slot, 2) }
+
 // Float32s is a vector of numbers in the file.
 type Float32s []byte
 

@@ -86,7 +86,7 @@ var tensorFields = fields{"Tensor", []field{
 	{name: "name"},
 	{name: "quantization"},
 	{name: "is_variable", refused: "it keeps its values between runs, which is not supported"},
-	{name: "sparsity", refused: "sparse tensors are not supported", refers: true},
+	{name: "sparsity", refused: "sparse tensors are not supported here, only as constants", refers: true},
 	{name: "shape_signature"},
 	{name: "has_rank", harmless: "it tells a tensor without dimensions from one of which they are not known, and both are taken as the latter"},
 	{name: "variant_tensors", refused: "it is a list of tensors, which is not supported", refers: true},

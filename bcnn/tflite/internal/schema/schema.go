@@ -304,7 +304,11 @@ func (m *Model) Tensor(index int) (*Tensor, error) {
 }
 
 func (m *Model) tensor(index int) (*Tensor, error) {
-	table := m.Graph.tensors.At(index).Tracked()
+	return m.tensorOf(m.Graph.tensors.At(index).Tracked(), index, false)
+}
+
+// tensorOf reads a table; the data of one that is sparse may be of less values.
+func (m *Model) tensorOf(table flat.Table, index int, sparse bool) (*Tensor, error) {
 	name := cut(table.Bytes(3))
 	shape, signature := table.Int32s(0), table.Int32s(7)
 	if err := m.budget.Charge(nameUnits * int64(len(name))); err != nil {
@@ -339,7 +343,7 @@ func (m *Model) tensor(index int) (*Tensor, error) {
 	if t.Data, err = m.contents(buffer); err != nil || t.Data == nil {
 		return t, err
 	}
-	if size := t.Type.bytes(); size > 0 && len(t.Data) != values*size {
+	if size := t.Type.bytes(); size > 0 && !sparse && len(t.Data) != values*size {
 		return nil, fmt.Errorf("it has %d bytes of data, which do not fit %d values of %v", len(t.Data), values, t.Type)
 	}
 	return t, nil
