@@ -143,8 +143,8 @@ func (w *layerWriter) weights(v *bcnn.Weights, outer ...int) {
 		t.shape = append(t.shape, int64(d))
 		length /= d
 	}
-	if bytes := 8 * length; v.Binary() && w.packs {
-		if bytes = rowBytes(v.Bits, length); bytes < 8*length {
+	if v.Binary() && w.packs {
+		if bytes := rowBytes(v.Bits, length); bytes < 8*length {
 			w.packed()
 			t, length = &tensor{dtype: u8, shape: t.shape, u8: packedBits(v.Bits, length, bytes)}, bytes
 		}
