@@ -29,7 +29,7 @@ type deviceLine struct {
 	Kernels []string          `json:"kernels,omitempty"`
 	// Refused is what the driver has refused, and was done in another way.
 	Refused []string `json:"refused,omitempty"`
-	Error   string            `json:"error,omitempty"`
+	Error   string   `json:"error,omitempty"`
 }
 
 func newDevices(env *environment) *cobra.Command {
