@@ -99,14 +99,14 @@ type (
 	//	ISAs        []string          // what Options.ISA may be, the best first
 	//	MissingISAs map[string]string // instruction sets that may not be used, and why
 	//	Kernels     []string          // what Options.Kernels may be, on GPUs
-//	Refused     []string          // what the driver has refused of late, and was done in another way
+	//	Refused     []string          // what the driver has refused of late, and was done in another way
 	Device = backend.Info
 	// Choice says how a device executes a step of a network.
 	//
 	//	Kernel string // "wide bits, joined rows"
 	//	Tile   string // "24 rows × 64 channels, 4 tiles"; empty where there are none
 	//	Why    string
-//	With   string // the step whose kernel, or whose tiles, compute this one too; empty if none does
+	//	With   string // the step whose kernel, or whose tiles, compute this one too; empty if none does
 	Choice = backend.Choice
 )
 

@@ -16,7 +16,7 @@ import (
 // workPerByte is what reading a file may take for each byte of it, in units of
 // package budget. The JSON of a layer is gone through five times, checks and the
 // layers of JSON in JSON included; most files are tensors, read once.
-const workPerByte = 8 + maxGrowth
+const workPerByte = 8 + (1+lineWork)*maxGrowth
 
 // maxGrowth is how many bytes in memory one of a file may become: 16 of a line 255 thresholds.
 const maxGrowth = 64

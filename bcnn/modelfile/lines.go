@@ -30,30 +30,50 @@ type lines struct {
 	ends     []float64 // the first number and the step of each line of each channel
 	bounds   []float32 // the least and the greatest threshold of each channel; empty if there are none
 	shifts   []int8    // what is added to each threshold, in integers or float32 numbers; empty for 0
+
+	scratch []float32 // thresholds of a channel
 }
 
-// at returns threshold k of a channel with n of them.
-func (l *lines) at(c, k, n int) float32 {
-	at := l.each() * c
-	from := k
-	if l.knee > 0 && k >= l.knee {
-		at, from = at+2, k-l.knee
-	}
-	y := float64(l.ends[at+1]*float64(from)) + l.ends[at] // both rounded, on every machine
-	shift := 0
-	if len(l.shifts) > 0 {
-		shift = int(l.shifts[c*n+k])
-	}
-	var t float32
-	if l.rounding == roundUp {
-		t = float32((math.Ceil(y) + float64(shift)) / float64(l.parts))
-	} else {
-		t = unordered(ordered(float32(y)) + int64(shift))
-	}
+// channel writes the thresholds of channel c.
+func (l *lines) channel(out []float32, c int) {
+	low, high := float32(math.Inf(-1)), float32(math.Inf(1))
 	if len(l.bounds) > 0 {
-		t = min(max(t, l.bounds[2*c]), l.bounds[2*c+1])
+		low, high = l.bounds[2*c], l.bounds[2*c+1]
 	}
-	return t
+	var shifts []int8
+	if len(l.shifts) > 0 {
+		shifts = l.shifts[c*len(out):][:len(out)]
+	}
+	ends := l.ends[c*l.each():][:l.each()]
+	if l.knee > 0 {
+		l.line(out[:l.knee], shifts[:min(l.knee, len(shifts))], ends[0], ends[1], low, high)
+		out, shifts, ends = out[l.knee:], shifts[min(l.knee, len(shifts)):], ends[2:]
+	}
+	l.line(out, shifts, ends[0], ends[1], low, high)
+}
+
+// line writes the thresholds of one line, between bounds. Products and sums are both rounded, on every
+// machine.
+func (l *lines) line(out []float32, shifts []int8, first, step float64, low, high float32) {
+	parts, none := float64(l.parts), 0.0 // which makes +0 of −0
+	switch {
+	case l.rounding == roundUp && len(shifts) > 0:
+		for k := range out {
+			out[k] = min(max(float32((math.Ceil(float64(step*float64(k))+first)+float64(shifts[k]))/parts), low), high)
+		}
+	case l.rounding == roundUp:
+		for k := range out {
+			out[k] = min(max(float32((math.Ceil(float64(step*float64(k))+first)+none)/parts), low), high)
+		}
+	case len(shifts) > 0:
+		for k := range out {
+			out[k] = min(max(unordered(ordered(float32(float64(step*float64(k))+first))+int64(shifts[k])), low), high)
+		}
+	default:
+		for k := range out {
+			out[k] = min(max(float32(float64(step*float64(k))+first), low), high)
+		}
+	}
 }
 
 // each is how many numbers describe the lines of a channel.
@@ -84,8 +104,8 @@ func unordered(n int64) float32 {
 // thresholds returns all thresholds, n of each channel.
 func (l *lines) thresholds(n int) []float32 {
 	out := make([]float32, len(l.ends)/l.each()*n)
-	for i := range out {
-		out[i] = l.at(i/n, i%n, n)
+	for c := range len(out) / n {
+		l.channel(out[c*n:][:n], c)
 	}
 	return out
 }
@@ -111,9 +131,10 @@ func lined(list []float32, n, level int) *lines {
 	// Of those beside a line it is told how far.
 	l.knee = 0
 	l.fitAll(list, n, true)
+	near := l.thresholds(n)
 	l.shifts = make([]int8, len(list))
 	for i, t := range list {
-		y := l.at(i/n, i%n, n)
+		y := near[i]
 		d := int64(math.Round((float64(t) - float64(y)) * float64(l.parts)))
 		if l.rounding == roundNear {
 			d = ordered(t) - ordered(y)
@@ -221,8 +242,10 @@ func partsOf(list []float32) int {
 
 // matches reports whether a channel's line gives back all bits of its thresholds.
 func (l *lines) matches(c int, t []float32) bool {
+	l.scratch = slices.Grow(l.scratch[:0], len(t))[:len(t)]
+	l.channel(l.scratch, c)
 	for k, want := range t {
-		if math.Float32bits(l.at(c, k, len(t))) != math.Float32bits(want) {
+		if math.Float32bits(l.scratch[k]) != math.Float32bits(want) {
 			return false
 		}
 	}
@@ -383,11 +406,19 @@ func (r *layerReader) lined(p *quantizeJSON) ([]float32, error) {
 	if slices.ContainsFunc(l.bounds, func(v float32) bool { return math.IsNaN(float64(v)) }) {
 		return nil, fmt.Errorf("%s: it holds NaN", lineBounds)
 	}
-	if err := r.room(4 * int64(n) * int64(channels)); err != nil {
+	bytes := 4 * int64(n) * int64(channels)
+	if err := r.room(bytes); err != nil {
+		return nil, err
+	}
+	if err := r.Charge(lineWork * bytes); err != nil {
 		return nil, err
 	}
 	return l.thresholds(n), nil
 }
+
+// lineWork is what computing and checking a byte of a threshold takes, in units of budget.Budget: nothing of it
+// is read.
+const lineWork = 12
 
 // room charges for what a tensor of a file becomes, of so many bytes.
 func (r *layerReader) room(bytes int64) error {

@@ -29,7 +29,7 @@ func kinds() []costtest.Kind[hostile] {
 		})}
 	}
 	return []costtest.Kind[hostile]{
-		{Name: "negatives in sums", N: 200, Make: models(func(n int) testModel {
+		{Name: "negatives in sums", N: 100, Make: models(func(n int) testModel {
 			return chain(n, func(_ int, from, to string) []testNode {
 				return []testNode{op("Neg", from, to+"a"), op("Neg", to+"a", to+"b"), op("Sigmoid", from, to+"c"), op("Sum", to+"b "+to+"c "+to+"a", to)}
 			})
@@ -40,7 +40,7 @@ func kinds() []costtest.Kind[hostile] {
 					op("Split", to+"c", to+"d "+to+"e", "axis", 1), op("DequantizeLinear", to+"d plus", to)}
 			}, plus)
 		})},
-		{Name: "numbers rounded without limits", N: 200, Make: models(func(n int) testModel {
+		{Name: "numbers rounded without limits", N: 30, Make: models(func(n int) testModel {
 			return chain(n, func(_ int, from, to string) []testNode {
 				return []testNode{op("Add", from+" "+from, to+"a"), op("Floor", to+"a", to)}
 			})

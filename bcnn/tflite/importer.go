@@ -18,7 +18,7 @@ import (
 // What is charged for an operator, for a layer besides its weights, and for a tensor in
 // the places that remember it.
 const (
-	operatorUnits = 256
+	operatorUnits = 320
 	layerUnits    = 512
 	tensorUnits   = 16
 )
