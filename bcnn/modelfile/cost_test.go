@@ -19,9 +19,10 @@ import (
 )
 
 // loading is what is judged of reading a file. Most of what is free is for a list of layers that
-// say nothing, which grows.
+// say nothing, which grows. The thresholds of one layer, of which a file has the lines, are computed and
+// checked without a look at the context.
 var loading = costtest.Format[[]byte]{
-	Draw: spliced, Kinds: kinds(), PerByte: workPerByte, Free: 200, Steps: 0.05, Soon: 16 << 20,
+	Draw: spliced, Kinds: kinds(), PerByte: workPerByte, Free: 200, Steps: 0.05, Soon: 64 << 20,
 	Read: func(t testing.TB, ctx context.Context, b []byte) (size, used int64, err error) {
 		limits, err := bcnn.Limits{}.WithDefaults()
 		require.NoError(t, err)
