@@ -45,13 +45,14 @@ func TestBinaries(t *testing.T) {
 	requireReference(t, d, small(), backend.Options{}, 2)
 	require.Equal(t, first, files())
 	require.Empty(t, d.Info().Refused)
+	spoil := func(data string) string { return data[:len(data)-1] + "!" }
 	for name, data := range first {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(data[:len(data)-1]+"!"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(spoil(data)), 0o600))
 	}
 	requireReference(t, withBinaries(t, dir), small(), backend.Options{}, 2)
 	require.Len(t, files(), len(first))
 	for name, data := range files() {
-		require.NotEqual(t, first[name][:len(data)-1]+"!", data)
+		require.NotEqual(t, spoil(first[name]), data)
 	}
 }
 
