@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,12 @@ type mean struct {
 
 // forced is an error where kernels were asked for by name: it has the compiler's log.
 const forced = `(patches|vectors|direct) kernels: .* the driver's compiler says`
+
+// oneOfAKind are those that short tests take.
+var oneOfAKind = []string{
+	"", "queue", "times", "kernel:64", "group:64", "groupis:64", "group:0", "once:3", "buffer:4000", "lazy:4000", "map",
+	"build:conv_vectors,nolog", "build:all", "create:all", "launch:conv_bits", "launch:all", "lost:1",
+}
 
 var meanDrivers = []mean{
 	{"", "", "", ""},
@@ -113,6 +120,9 @@ func meanCases(t *testing.T) {
 	}
 	some := meanParity()
 	for _, m := range meanDrivers {
+		if testing.Short() && !slices.Contains(oneOfAKind, m.refuses) {
+			continue
+		}
 		name := m.refuses
 		if name == "" {
 			name = "nothing"
