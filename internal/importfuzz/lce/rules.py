@@ -88,7 +88,7 @@ REFUSALS = re.compile("|".join((
     "a step of", "with different values per pixel is not supported", "padding of the channels is supported only with 0", "the padding of operator", "but at most 256 levels",
     "another output is the same", "it is constant", "no layer computes it", "in the file, but its inputs give", r"its output has .* in the file", "different scales or zero points",
     "another scale or zero point", "is not supported", "are not supported", "supported only", "cannot be concatenated", "must be stored in the file",
-    "exceed 32 bits", "may leave",
+    "exceed 32 bits", "may leave", "it mixes the images of a batch", "it is BOOL, want numbers",
     "rises or falls by more than", "the scale of its output is too small", "leaves no 8-bit integer", "fill whole words of 32 bits", "may reach", "beyond 2")))
 
 # Of them none says that something of a file is not read or contradicts the rest: all that is drawn is read, but for what
