@@ -35,6 +35,18 @@ func Cases(t testing.TB, short, long func() []parity.Case) []parity.Case {
 	return cases
 }
 
+// CoreEvery returns a function that returns every nth case of parity.Core.
+func CoreEvery(n int) func() []parity.Case {
+	return func() (some []parity.Case) {
+		for i, c := range parity.Core() {
+			if i%n == 0 {
+				some = append(some, c)
+			}
+		}
+		return some
+	}
+}
+
 // Run runs parity.Cover on the device, or parity.Core with go test -short, each case as a
 // subtest. EnvCases asks for others.
 func Run(t *testing.T, dev *backend.Device, opts backend.Options) {

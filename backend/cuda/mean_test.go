@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +22,7 @@ import (
 
 // TestMeanDriver: whatever the driver refuses, the bits are right or the error is a clear one.
 func TestMeanDriver(t *testing.T) {
-	some := meanParity()
+	some := parity.Keep(backendtest.Cases(t, backendtest.CoreEvery(49), backendtest.CoreEvery(9)))
 	for _, c := range []struct {
 		refuses string // as BCNN_EMULATOR_FAULT has it
 		noted   string // in what the device remembers; empty for nothing
@@ -78,23 +77,6 @@ func TestMeanDriver(t *testing.T) {
 			require.Equal(t, driver, alive(t, d))
 		})
 	}
-}
-
-// meanParity are cases of parity.Core: all where backendtest.EnvCases asks for these, or else some.
-func meanParity() (some []parity.Case) {
-	every := 9
-	switch {
-	case os.Getenv(backendtest.EnvCases) == "core":
-		every = 1
-	case testing.Short():
-		every = 49
-	}
-	for i, c := range parity.Keep(parity.Core()) {
-		if i%every == 0 {
-			some = append(some, c)
-		}
-	}
-	return some
 }
 
 // refuseKernels makes "fastest" the names of the kernels that the network gets, and "every" those of

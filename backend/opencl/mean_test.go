@@ -118,7 +118,7 @@ func meanCases(t *testing.T) {
 	if testing.Short() {
 		networks = networks[:1]
 	}
-	some := meanParity()
+	some := parity.Keep(backendtest.Cases(t, backendtest.CoreEvery(29), backendtest.CoreEvery(9)))
 	for _, m := range meanDrivers {
 		if testing.Short() && !slices.Contains(oneOfAKind, m.refuses) {
 			continue
@@ -168,23 +168,6 @@ func meanCases(t *testing.T) {
 			}
 		})
 	}
-}
-
-// meanParity are cases of parity.Core: all where backendtest.EnvCases asks for these, or else some.
-func meanParity() (some []parity.Case) {
-	every := 9
-	switch {
-	case os.Getenv(backendtest.EnvCases) == "core":
-		every = 1
-	case testing.Short():
-		every = 29
-	}
-	for i, c := range parity.Keep(parity.Core()) {
-		if i%every == 0 {
-			some = append(some, c)
-		}
-	}
-	return some
 }
 
 // run compiles and runs a network, steps timed and not, and compares it with the reference.

@@ -280,7 +280,7 @@ func (g grouping) noBits(in levels, parts int, toBits bool) bool {
 // those of float32 with the inputs of one: weights of 0 for the others make them two for each.
 func (g grouping) betweenZeros(kh, kw int) bool {
 	// What a tap of a few inputs takes, which fill no registers. A product of bits has costOfBits with
-	// AVX-512; with AVX2, where it has more, both take as long for 96 channels.
+	// AVX-512 and more with AVX2, which takes longer than for float32 from 128 channels on.
 	const costOfTap = 24
 	bits := 2 * costOfBits * pieces(kh, kw, num.Product(g.groups, g.inputs))
 	return g.inputs > 1 && bits < kh*kw*costOfTap && num.Product(2, g.groups, g.taps) <= exactFloats
