@@ -9,6 +9,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -212,7 +213,7 @@ func (a array) floats(b *budget.Budget) ([]float32, error) {
 	case float64s:
 		value = func(i int) float32 { return float32(math.Float64frombits(binary.LittleEndian.Uint64(a.data[8*i:]))) }
 	case float16s:
-		value = func(i int) float32 { return half(binary.LittleEndian.Uint16(a.data[2*i:])) }
+		value = func(i int) float32 { return f32.FromHalf(binary.LittleEndian.Uint16(a.data[2*i:])) }
 	default:
 		return nil, fmt.Errorf("elements of type %d are not supported here, want floating-point numbers", a.dtype)
 	}
@@ -223,24 +224,6 @@ func (a array) floats(b *budget.Budget) ([]float32, error) {
 		}
 	})
 	return out, err
-}
-
-// half is the value of an IEEE binary16.
-func half(h uint16) float32 {
-	sign, exponent, fraction := h>>15, int(h>>10&0x1f), float64(h&0x3ff)
-	v := math.Ldexp(fraction, -24)
-	switch {
-	case exponent == 31 && fraction != 0:
-		return float32(math.NaN())
-	case exponent == 31:
-		v = math.Inf(1)
-	case exponent > 0:
-		v = math.Ldexp(1024+fraction, exponent-25)
-	}
-	if sign != 0 {
-		v = -v
-	}
-	return float32(v)
 }
 
 // wordBits returns the number of bits of a word of packed weights.

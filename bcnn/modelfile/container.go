@@ -17,6 +17,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	ieee "github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -408,7 +409,7 @@ func (d *decoder) readTensor(t *tensor, r io.Reader) error {
 		if bytes := 4 * int64(elements); bytes > d.limits.TensorBytes {
 			return fmt.Errorf("it takes %d bytes, at most %d are allowed; Limits.TensorBytes allows more", bytes, d.limits.TensorBytes)
 		}
-		from := fromHalf
+		from := ieee.FromHalf
 		if t.dtype == bf16 {
 			from = fromBrain
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+
+	ieee "github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // What takes less bytes than in memory: bits of channels that there are, and numbers that have no
@@ -67,7 +69,7 @@ func narrowed(list []float32) (dtype string, out []uint16, ok bool) {
 		dtype string
 		to    func(float32) uint16
 		from  func(uint16) float32
-	}{{f16, toHalf, fromHalf}, {bf16, toBrain, fromBrain}} {
+	}{{f16, ieee.ToHalf, ieee.FromHalf}, {bf16, toBrain, fromBrain}} {
 		out = make([]uint16, len(list))
 		ok = true
 		for i, v := range list {
@@ -87,28 +89,3 @@ func narrowed(list []float32) (dtype string, out []uint16, ok bool) {
 func toBrain(v float32) uint16 { return uint16(math.Float32bits(v) >> 16) }
 
 func fromBrain(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
-
-// toHalf returns the binary16 of a number that is one; of others it is another number.
-func toHalf(v float32) uint16 {
-	b := math.Float32bits(v)
-	sign, exponent, fraction := uint16(b>>16)&0x8000, int(b>>23&0xff)-127, b&0x7fffff
-	switch {
-	case exponent < -24 || exponent > 15:
-		return sign // 0, and what does not fit
-	case exponent < -14: // subnormal
-		return sign | uint16((fraction|0x800000)>>(-exponent-1))
-	}
-	return sign | uint16(exponent+15)<<10 | uint16(fraction>>13)
-}
-
-// fromHalf returns the number of a binary16; infinities and NaN are such.
-func fromHalf(h uint16) float32 {
-	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10)&31, uint32(h)&1023
-	switch exponent {
-	case 0: // subnormal: fraction·2⁻²⁴
-		return math.Float32frombits(sign | math.Float32bits(float32(fraction)*(1.0/(1<<24))))
-	case 31:
-		return math.Float32frombits(sign | 0x7f800000 | fraction<<13)
-	}
-	return math.Float32frombits(sign | (exponent+127-15)<<23 | fraction<<13)
-}

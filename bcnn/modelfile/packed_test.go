@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	ieee "github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // levelsOf is a network of levels of as many channels as there are lists of thresholds.
@@ -82,7 +83,7 @@ func packable() map[string]*bcnn.Network {
 	minus.Layers[1].Op = conv
 	all["bits that are 0"] = &minus
 	for name, f := range map[string]func(x float32) float32{
-		"halves":   func(x float32) float32 { return fromHalf(toHalf(float32(int(x*1000)) / 1024)) },
+		"halves":   func(x float32) float32 { return ieee.FromHalf(ieee.ToHalf(float32(int(x*1000)) / 1024)) },
 		"brains":   func(x float32) float32 { return fromBrain(toBrain(x * 1e20)) },
 		"integers": func(x float32) float32 { return float32(int(x * 100)) },
 	} {
@@ -186,9 +187,9 @@ func TestLines(t *testing.T) {
 // All numbers of 16 bits come back, and no other number becomes one.
 func TestNarrowed(t *testing.T) {
 	for h := range 1 << 16 {
-		v := fromHalf(uint16(h))
+		v := ieee.FromHalf(uint16(h))
 		if !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) {
-			require.Equal(t, uint16(h), toHalf(v))
+			require.Equal(t, uint16(h), ieee.ToHalf(v))
 		}
 		require.Equal(t, uint16(h), toBrain(fromBrain(uint16(h))))
 	}

@@ -3,11 +3,11 @@ package openvino
 import (
 	"encoding/binary"
 	"math"
-	"math/bits"
 	"slices"
 	"strconv"
 
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/num"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -92,7 +92,7 @@ func (im *importer) decodeFloats(typ string, data []byte, count int) []float32 {
 	try.Check(im.budget.Loop(count, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			if typ == "f16" {
-				list[i] = float16(binary.LittleEndian.Uint16(data[2*i:]))
+				list[i] = f32.FromHalf(binary.LittleEndian.Uint16(data[2*i:]))
 			} else {
 				list[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 			}
@@ -121,21 +121,6 @@ func (im *importer) decodeInts(typ string, data []byte, count int) []int64 {
 		try.Failf("a constant of u64 has a value above 2⁶³, which is not supported")
 	}
 	return list
-}
-
-// float16 decodes an IEEE binary16.
-func float16(h uint16) float32 {
-	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&1023)
-	switch {
-	case exponent == 31:
-		return math.Float32frombits(sign | 0xff<<23 | fraction<<13)
-	case exponent == 0 && fraction == 0:
-		return math.Float32frombits(sign)
-	case exponent == 0: // a subnormal number is a normal one of float32
-		shift := uint32(bits.LeadingZeros16(uint16(fraction))) - 5
-		exponent, fraction = 1-shift, fraction<<shift&1023
-	}
-	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }
 
 func (im *importer) newFloats(n int) []float32 {

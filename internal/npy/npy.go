@@ -14,6 +14,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // Array is an array of numbers in C order: the last dimension runs fastest.
@@ -105,7 +107,7 @@ func (a *Array) at(i int) (v float64, exact bool) {
 	case dtype{'f', 8}:
 		return math.Float64frombits(binary.LittleEndian.Uint64(b)), true
 	case dtype{'f', 2}:
-		return half(binary.LittleEndian.Uint16(b)), true
+		return float64(f32.FromHalf(binary.LittleEndian.Uint16(b))), true
 	case dtype{'u', 8}:
 		u := binary.LittleEndian.Uint64(b)
 		return float64(u), float64(u) < 1<<64 && uint64(float64(u)) == u
@@ -150,24 +152,6 @@ func (a *Array) text(i int) string {
 	}
 	v, _ := a.at(i)
 	return fmt.Sprint(v)
-}
-
-// half returns the value of an IEEE binary16.
-func half(h uint16) float64 {
-	sign, exponent, fraction := 1.0, int(h>>10&31), float64(h&1023)
-	if h>>15 != 0 {
-		sign = -1
-	}
-	switch exponent {
-	case 0:
-		return sign * math.Ldexp(fraction, -24)
-	case 31:
-		if fraction != 0 {
-			return math.NaN()
-		}
-		return math.Inf(int(sign))
-	}
-	return sign * math.Ldexp(1024+fraction, exponent-25)
 }
 
 // write writes an array as version 1.0 of the format.

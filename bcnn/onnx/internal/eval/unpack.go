@@ -11,6 +11,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -117,7 +118,7 @@ func (t *Tensor) store(i int, u uint64) error {
 	case pb.Float:
 		t.F32[i] = math.Float32frombits(uint32(u))
 	case pb.Float16:
-		t.F32[i] = float16(uint16(u))
+		t.F32[i] = f32.FromHalf(uint16(u))
 	case pb.BFloat16:
 		t.F32[i] = math.Float32frombits(uint32(uint16(u)) << 16)
 	case pb.Double:
@@ -147,26 +148,6 @@ func littleEndian(b []byte, size int) uint64 {
 		return uint64(binary.LittleEndian.Uint32(b))
 	}
 	return binary.LittleEndian.Uint64(b)
-}
-
-// float16 converts from IEEE binary16.
-func float16(h uint16) float32 {
-	exponent, fraction := int(h>>10&31), float64(h&1023)
-	var v float64
-	switch exponent {
-	case 0:
-		v = math.Ldexp(fraction, -24)
-	case 31:
-		if v = math.Inf(1); fraction != 0 {
-			v = math.NaN()
-		}
-	default:
-		v = math.Ldexp(1024+fraction, exponent-25)
-	}
-	if h>>15 != 0 {
-		v = -v
-	}
-	return float32(v)
 }
 
 // externalData reads the data of a tensor from another file.

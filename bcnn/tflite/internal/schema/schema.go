@@ -5,11 +5,11 @@ package schema
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/flat"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -413,7 +413,7 @@ func (t *Tensor) Floats(b *budget.Budget) ([]float32, error) {
 		v := flat.Float32s(d)
 		at = v.At
 	case t.Type == Float16:
-		at = func(i int) float32 { return half(uint16(d[2*i]) | uint16(d[2*i+1])<<8) }
+		at = func(i int) float32 { return f32.FromHalf(uint16(d[2*i]) | uint16(d[2*i+1])<<8) }
 	case (t.Type == Int8 || t.Type == Uint8) && len(t.Scale) > 0:
 		var err error
 		if at, err = t.dequantize(); err != nil {
@@ -450,19 +450,6 @@ func (t *Tensor) dequantize() (func(i int) float32, error) {
 		k := i / per % len(t.Scale)
 		return float32(q-t.Zero[k]) * t.Scale[k]
 	}, nil
-}
-
-// half returns the value of a binary16.
-func half(h uint16) float32 {
-	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10)&31, uint32(h)&1023
-	switch exponent {
-	case 0: // subnormal: fraction·2⁻²⁴
-		v := float32(fraction) * (1.0 / (1 << 24))
-		return math.Float32frombits(sign | math.Float32bits(v))
-	case 31:
-		return math.Float32frombits(sign | 0x7f800000 | fraction<<13)
-	}
-	return math.Float32frombits(sign | (exponent+127-15)<<23 | fraction<<13)
 }
 
 // Int32s returns the integers of a constant tensor, in the file itself.
