@@ -50,9 +50,9 @@ func compileDivided(ctx context.Context, p *plan.Plan, set *kern.Set, config dri
 		return nil, err
 	}
 	c.at = inPlace(c.graph, groups, c.container)
-	prog, where, err := c.program(groups, placed, !config.Stepwise)
+	prog, where, err := c.build(groups, placed, !config.Stepwise)
 	if err != nil && !config.Stepwise && ctx.Err() == nil { // groups that became one may take more memory
-		prog, where, err = c.program(groups, placed, false)
+		prog, where, err = c.build(groups, placed, false)
 	}
 	if err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func compileDivided(ctx context.Context, p *plan.Plan, set *kern.Set, config dri
 	return e, nil
 }
 
-// program compiles the groups, and places what they write; placed is where the tensors lie at worst.
-func (c *compiler) program(groups []group, placed placement, join bool) (*program, placement, error) {
+// build compiles the groups, and places what they write; placed is where the tensors lie at worst.
+func (c *compiler) build(groups []group, placed placement, join bool) (*program, placement, error) {
 	prog, err := c.compile(groups, placed, join)
 	if err == nil && !c.config.Stepwise {
 		placed, err = c.settle(prog, placed)

@@ -366,47 +366,15 @@ func levelThresholds(f fields, op *bcnn.Quantize) {
 
 // lined reads the lines of thresholds, and returns these.
 func (r *layerReader) lined(p *quantizeJSON) ([]float32, error) {
-	rounding, parts, levels := *p.Line, p.Parts, *p.Levels
-	switch {
-	case r.version < packedVersion:
-		return nil, fmt.Errorf("lines need version %d of the format, this file has version %d", packedVersion, r.version)
-	case rounding != roundUp && rounding != roundNear:
-		return nil, fmt.Errorf("line is %s, want %q or %q", text.Quote(rounding), roundUp, roundNear)
-	case parts < 0 || parts > mostParts || parts > 0 && rounding != roundUp:
-		return nil, fmt.Errorf("parts = %d with line %q, want at most %d, with %q", parts, rounding, mostParts, roundUp)
-	case p.Knee < 0 || p.Knee > 0 && p.Knee >= levels-1:
-		return nil, fmt.Errorf("knee = %d, want less than %d thresholds", p.Knee, levels-1)
-	case levels < 2 || levels > bcnn.MaxLevels:
-		return nil, fmt.Errorf("%d levels, want 2 to %d", levels, bcnn.MaxLevels)
-	}
-	ends, err := r.take(lineEnds)
-	if err != nil {
+	if err := p.checkLine(r.version); err != nil {
 		return nil, err
 	}
-	l := &lines{rounding: rounding, parts: max(parts, 1), knee: p.Knee}
-	if ends == nil || ends.dtype != f64 || len(ends.shape) != 2 || ends.shape[1] != int64(l.each()) {
-		return nil, fmt.Errorf("%s: no tensor of %s with %d numbers of each channel", lineEnds, f64, l.each())
+	l := &lines{rounding: *p.Line, parts: max(p.Parts, 1), knee: p.Knee}
+	n := *p.Levels - 1
+	if err := r.describe(l, n); err != nil {
+		return nil, err
 	}
-	l.ends, l.bounds, l.shifts = ends.f64, r.vector(lineBounds, f32).f32, r.vector(lineShifts, i8).i8
-	if r.err != nil {
-		return nil, r.err
-	}
-	n, channels := levels-1, len(l.ends)/l.each()
-	if b := len(l.bounds); b != 0 && b != 2*channels {
-		return nil, fmt.Errorf("%s: %d numbers, want two for each of %d channels", lineBounds, b, channels)
-	}
-	if s := len(l.shifts); s != 0 && s != n*channels {
-		return nil, fmt.Errorf("%s: %d numbers, want %d for each of %d channels", lineShifts, s, n, channels)
-	}
-	for _, v := range l.ends {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("%s: it holds %v", lineEnds, v)
-		}
-	}
-	if slices.ContainsFunc(l.bounds, func(v float32) bool { return math.IsNaN(float64(v)) }) {
-		return nil, fmt.Errorf("%s: it holds NaN", lineBounds)
-	}
-	bytes := 4 * int64(n) * int64(channels)
+	bytes := 4 * int64(n) * int64(len(l.ends)/l.each())
 	if err := r.room(bytes); err != nil {
 		return nil, err
 	}
@@ -414,6 +382,55 @@ func (r *layerReader) lined(p *quantizeJSON) ([]float32, error) {
 		return nil, err
 	}
 	return l.thresholds(n), nil
+}
+
+// checkLine checks the params of lines.
+func (p *quantizeJSON) checkLine(version int) error {
+	rounding, parts, levels := *p.Line, p.Parts, *p.Levels
+	switch {
+	case version < packedVersion:
+		return fmt.Errorf("lines need version %d of the format, this file has version %d", packedVersion, version)
+	case rounding != roundUp && rounding != roundNear:
+		return fmt.Errorf("line is %s, want %q or %q", text.Quote(rounding), roundUp, roundNear)
+	case parts < 0 || parts > mostParts || parts > 0 && rounding != roundUp:
+		return fmt.Errorf("parts = %d with line %q, want at most %d, with %q", parts, rounding, mostParts, roundUp)
+	case p.Knee < 0 || p.Knee > 0 && p.Knee >= levels-1:
+		return fmt.Errorf("knee = %d, want less than %d thresholds", p.Knee, levels-1)
+	case levels < 2 || levels > bcnn.MaxLevels:
+		return fmt.Errorf("%d levels, want 2 to %d", levels, bcnn.MaxLevels)
+	}
+	return nil
+}
+
+// describe reads the tensors of lines of n thresholds each.
+func (r *layerReader) describe(l *lines, n int) error {
+	ends, err := r.take(lineEnds)
+	if err != nil {
+		return err
+	}
+	if ends == nil || ends.dtype != f64 || len(ends.shape) != 2 || ends.shape[1] != int64(l.each()) {
+		return fmt.Errorf("%s: no tensor of %s with %d numbers of each channel", lineEnds, f64, l.each())
+	}
+	l.ends, l.bounds, l.shifts = ends.f64, r.vector(lineBounds, f32).f32, r.vector(lineShifts, i8).i8
+	if r.err != nil {
+		return r.err
+	}
+	channels := len(l.ends) / l.each()
+	if b := len(l.bounds); b != 0 && b != 2*channels {
+		return fmt.Errorf("%s: %d numbers, want two for each of %d channels", lineBounds, b, channels)
+	}
+	if s := len(l.shifts); s != 0 && s != n*channels {
+		return fmt.Errorf("%s: %d numbers, want %d for each of %d channels", lineShifts, s, n, channels)
+	}
+	for _, v := range l.ends {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%s: it holds %v", lineEnds, v)
+		}
+	}
+	if slices.ContainsFunc(l.bounds, func(v float32) bool { return math.IsNaN(float64(v)) }) {
+		return fmt.Errorf("%s: it holds NaN", lineBounds)
+	}
+	return nil
 }
 
 // lineWork is what computing and checking a byte of a threshold takes, in units of budget.Budget: nothing of it
