@@ -331,16 +331,16 @@ func (e *executable) runSteps(ctx context.Context, slow bool, out, in []bcnn.Ten
 
 func (e *executable) Read(step int, t bcnn.Tensor) error {
 	of := e.plan.Steps[step].Out
+	if step == 0 && e.bits != nil {
+		if err := e.runBits(t.N); err != nil {
+			return err
+		}
+	}
 	if e.host[step] != nil {
 		copy(t.U8, e.copies[of].U8)
 		copy(t.Words, e.copies[of].Words)
 		copy(t.F32, e.copies[of].F32)
 		return nil
-	}
-	if step == 0 && e.bits != nil {
-		if err := e.bits.enqueue(e.queue, t.N, false); err != nil {
-			return err
-		}
 	}
 	return e.queue.Read(shim.BufferOf(e.memory.tensors[of]), e.bytes(of, t.N), data(&t), true)
 }

@@ -66,6 +66,18 @@ func (e *executable) replace(ctx context.Context, i, n int, timed bool, cause er
 	return nil
 }
 
+// runBits makes the output of the first step, which is joined with the second, in one way or another.
+func (e *executable) runBits(n int) error {
+	err := e.bits.enqueue(e.queue, n, false)
+	if refused(err) {
+		err = e.replace(context.Background(), 0, n, false, err)
+	}
+	if err == nil && e.host[0] != nil {
+		_, err = e.runHost(context.Background(), 0, n)
+	}
+	return err
+}
+
 // part gives the first two steps, which were joined, kernels of their own.
 func (e *executable) part(ctx context.Context) error {
 	e.config.Kernels = gpu.Direct
