@@ -67,6 +67,7 @@ func TestTracesEndWithTheDrain(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer c.Close()
+	defer c.CloseClientConnections() // Close waits for the request, which the exporter keeps for 10 s
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	log, address, stop := serveCommand(t, "digits", "--device", "cpu", "--http", "127.0.0.1:0", "--grpc", "", "--drain", "50ms")
 	r, err := http.Get("http://" + address("http") + "/v2/models/digits")
