@@ -185,7 +185,7 @@ func convAndWindows(seed uint64) (p *planner, again bool) {
 func TestWindowedConvs(t *testing.T) {
 	windowedSteps, seeds := 0, uint64(24)
 	if raceEnabled || testing.Short() {
-		seeds = 6
+		seeds = 3
 	}
 	for seed := range seeds {
 		p, again := convAndWindows(seed)

@@ -24,7 +24,11 @@ func TestEarly(t *testing.T) {
 	if !d.early {
 		testenv.Absent(t, "cuda-emulator", fmt.Errorf("%s begins no kernels early", d.info.Detail))
 	}
-	for _, kernels := range []string{"", gpu.Patches, gpu.Direct, gpu.TensorCore, gpu.SplitK} {
+	variants := []string{"", gpu.Patches, gpu.Direct, gpu.TensorCore, gpu.SplitK}
+	if testing.Short() {
+		variants = []string{"", gpu.TensorCore}
+	}
+	for _, kernels := range variants {
 		for _, p := range placements {
 			t.Run(kernels+"/"+p.name, func(t *testing.T) {
 				d := p.device(t)

@@ -416,7 +416,11 @@ func TestPeak(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, peak)
 	}
-	for _, capability := range capabilities(d) {
+	some := capabilities(d)
+	if testing.Short() {
+		some = some[:1]
+	}
+	for _, capability := range some {
 		end := d.as(capability)
 		for _, variant := range []string{"", gpu.Direct} {
 			peak, err := d.peak(driver.Config{Kernels: variant}, 0)

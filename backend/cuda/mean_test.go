@@ -23,6 +23,10 @@ import (
 // TestMeanDriver: whatever the driver refuses, the bits are right or the error is a clear one.
 func TestMeanDriver(t *testing.T) {
 	some := parity.Keep(backendtest.Cases(t, backendtest.CoreEvery(49), backendtest.CoreEvery(9)))
+	networks := []*bcnn.Network{backendtest.OneConv(4, 3, 12, 12)}
+	if !testing.Short() {
+		networks = append(networks, backendtest.VehicleNet(3, 8))
+	}
 	for _, c := range []struct {
 		refuses string // as BCNN_EMULATOR_FAULT has it
 		noted   string // in what the device remembers; empty for nothing
@@ -47,7 +51,7 @@ func TestMeanDriver(t *testing.T) {
 		t.Run(c.refuses, func(t *testing.T) {
 			d := emulated(t)
 			before, driver := gpu.Live.Load(), alive(t, d)
-			for _, net := range []*bcnn.Network{backendtest.VehicleNet(3, 8), backendtest.OneConv(4, 3, 12, 12)} {
+			for _, net := range networks {
 				t.Setenv(envFault, "")
 				t.Setenv(envFault, refuseKernels(t, d, net, c.refuses))
 				for _, timed := range []bool{false, true} {

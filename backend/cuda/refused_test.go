@@ -72,7 +72,11 @@ func TestRefusedCandidate(t *testing.T) {
 func TestRefusedNetwork(t *testing.T) {
 	d := timedWhole(t, "launch:10,cooperative:1,node:1")
 	before, driver := gpu.Live.Load(), alive(t, d)
-	for _, variant := range []string{"", gpu.Fused} {
+	variants := []string{"", gpu.Fused}
+	if testing.Short() {
+		variants = variants[:1]
+	}
+	for _, variant := range variants {
 		t.Setenv(envFault, "")
 		exe := requireReference(t, d, backendtest.VehicleNet(3, 8), backend.Options{Kernels: variant}, 2)
 		require.NotNil(t, exe.network)

@@ -13,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/parity"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // named are so many cases whose names begin in a way, from the whole table.
@@ -28,18 +29,15 @@ func named(prefix string, n int) (some []parity.Case) {
 // every kind of kernels on some cases of every kind of step.
 func TestTiny(t *testing.T) {
 	const candidates, of = 16, 160
-	step, variants := 1, kernelNames
-	if testing.Short() { // the stage parity forces the others, on more cases
-		step, variants = candidates, []string{gpu.Patches}
-	}
-	for pick := 0; pick < candidates; pick += step {
+	testenv.Long(t) // the stage parity forces kernels, on more cases
+	for pick := range candidates {
 		t.Run(fmt.Sprint(pick), func(t *testing.T) {
 			d := unsharedDevice(t)
 			d.pick = pick
 			requireParity(t, d, backend.Options{}, everyNth(of, 7*pick))
 		})
 	}
-	for i, variant := range variants {
+	for i, variant := range kernelNames {
 		t.Run(variant, func(t *testing.T) {
 			cases := everyNth(of, 5*i)
 			if variant == gpu.Patches { // long sums, channels that leave lanes without work, the paper's dense layers
@@ -48,7 +46,7 @@ func TestTiny(t *testing.T) {
 			requireParity(t, unsharedDevice(t), backend.Options{Kernels: variant}, cases)
 		})
 	}
-	for pick := 0; pick < candidates/2; pick += step {
+	for pick := range candidates / 2 {
 		t.Run(fmt.Sprint("bytes", pick), func(t *testing.T) {
 			d := unsharedDevice(t)
 			d.pick = pick

@@ -13,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/num"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // wgmmaOf are the specs of variant gpu.Warpgroup of a network.
@@ -31,6 +32,7 @@ func wgmmaOf(t *testing.T, net *bcnn.Network, batch int, limits Limits) (specs [
 // TestWarpgroupCases: the table has steps of the kinds that conv_wgmma.cu treats apart. Others
 // are those of TestWarpgroupShapes.
 func TestWarpgroupCases(t *testing.T) {
+	testenv.Long(t)
 	kinds := map[string]func(s Spec) bool{
 		"bits":                  func(s Spec) bool { return s.Name == "conv_wgmma_bits" },
 		"floats":                func(s Spec) bool { return s.Name == "conv_wgmma_floats" },
