@@ -23,7 +23,7 @@ type Cores struct {
 
 // packBits lays out weights of rows runs of n bits for the form of the kernels
 // that is the faster one on the cores. Which it is was found with a model of their
-// cycles (docs/performance-neon.md).
+// cycles (README.md).
 func packBits(cores Cores, w []uint64, outputs, rows, n int) *kern.WideFilter {
 	run := runBytes(n)
 	pieces := piecesOf(run)
