@@ -39,7 +39,7 @@ func TestChoose(t *testing.T) {
 
 	embedded, err := variants()
 	require.NoError(t, err)
-	for _, jetpack := range []struct{ capability, driver, arch int }{ // docs/gpu-cuda.md
+	for _, jetpack := range []struct{ capability, driver, arch int }{ // docs/gpu.md
 		{53, 10020, 53}, {62, 10020, 61}, {72, 10020, 61}, // 4.6: Nano, TX2, Xavier
 		{72, 11040, 61}, {87, 11040, 80}, // 5: Xavier, Orin
 		{87, 12020, 80}, {87, 12060, 80}, // 6.0, 6.1: Orin
