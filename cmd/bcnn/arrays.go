@@ -71,7 +71,7 @@ func (r *arrayRunner) flags(cmd *cobra.Command) {
 	r.opts.MaxBatch = 32
 	modelFlag(cmd, &r.model, defaultModel, "built-in model, .bcnn, .onnx, .tflite, .cfg or .xml file")
 	deviceFlag(cmd, &r.opts.Device)
-	intVar(cmd, &r.opts.MaxBatch, "batch", 1, maxBatch, "images per run of the device")
+	intVar(cmd, &r.opts.MaxBatch, "batch", 1, maxBatch, "images per device run")
 	cmd.Flags().StringVar(&r.opts.ISA, "isa", "", "CPU instruction set (default the best)")
 	threadsFlag(cmd, &r.opts.Threads, "CPU threads")
 	kernelsFlag(cmd, &r.opts.Kernels, "GPU kernels")

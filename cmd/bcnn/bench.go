@@ -83,73 +83,51 @@ func newBench(env *environment) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure how fast models run",
-		Long: `Time models on random images (always the same ones): median, minimum, 90th
-percentile and mean of whole runs, then the shortest time of every step and its share.
-A run is a call of Run with the images in memory; on the CPU nothing is
-transferred, on other devices the transfers of image and result are part of the
-run. Steps are timed in separate runs, in which each one is waited for; the CPU
-computes some of them together otherwise, so that a whole run takes less time.
+		Short: "Time models and their steps",
+		Long: `Time models on random images (always the same): median, minimum, 90th percentile and
+mean of whole runs, then the shortest time of every step and its share. On devices
+other than the CPU, runs include the transfers of images and results. Steps are timed
+in separate runs; the CPU computes some of them together in a whole run, which is
+therefore shorter than their sum.
 
-MAC/s counts the multiplications of the network, padded taps included; a binary one
-is one bit of xor and popcount. A layer of levels takes several products of bits for
-one, so that it has fewer MAC/s and not more. On the CPU loops that do nothing but the
-arithmetic of the kernels, on the same instruction set and as many threads, are timed
-between the runs, and others that read as many bytes as a step; the quietest moment
-counts. "Of peak" compares a step on bits with them: the longer of the times that its
-products of bits and its bytes take there at best, as a fraction of the shortest time
-that it took. If it took less, the loops are measured again, up to ` + fmt.Sprint(measure.Patience) + `
-times in all; a step that they still do not come up to has "?". What a step need not
-compute is no work: outputs that pooling drops, and rows of the lower planes of levels
-in which no bit is set. So zeros among values of −1, 0 and +1 cost time; bench says how
-many such rows the images have, and --zeros 0.3 makes 30 % of their values 0.
+MAC/s counts the multiplications of the network, padded taps included. "Of peak" is
+the time of loops that do only the arithmetic of a binary step, or only read its bytes
+(the longer of both), as a fraction of the step's shortest time. Loops and steps
+alternate; a step that is faster than ` + fmt.Sprint(measure.Patience) + ` repetitions of them has "?". Outputs dropped by
+pooling, and rows of lower bit planes without set bits, are no work: --zeros 0.3 makes
+30 % of the values 0. The machine was busy if the median exceeds 1.5 times the
+minimum, or the mean 1.5 times the median.
 
---paper follows the protocol of Khan, Huttunen and Boutellier: ` + fmt.Sprint(measure.PaperImages) + ` random
-images, one at a time, each a new one; making the images is not counted. The
-mean is the paper's figure. On devices other than the CPU it counts the transfers
-of image and result, which the paper leaves out: there the images are computed
-once more, and the mean time that the kernels took on the device is the figure.
-With --kernels patches they are the paper's.
+--paper follows the protocol of Khan, Huttunen and Boutellier: ` + fmt.Sprint(measure.PaperImages) + ` random images,
+one at a time, each a new one; the mean is the paper's figure. On GPUs that is the
+mean time of the kernels, without transfers. --kernels patches are the paper's.
 
---ops times single binary operators instead: those that BitFlow and daBNN publish
-times of, and a sweep over shapes, each in turn with the two loops. It takes
-groups (` + strings.Join(zoo.OperatorGroups(), ", ") + `) or names of operators, as in
---ops=bitflow,c64. One thread is used unless --threads says otherwise; at most
---runs runs are made of each.
+--ops times single binary operators: groups (` + strings.Join(zoo.OperatorGroups(), ", ") + `) or names, as in
+--ops=bitflow,c64, each alternating with the two loops, on one thread by default, at
+most --runs times.
 
---model takes several models, separated by commas; a comma of a name stands behind a
-backslash. A table of the medians follows.
+--model, --batch and --threads take several values, separated by commas (a comma in a
+name needs a backslash); a table of the medians follows. --format csv prints a line
+per run (its column "step" is empty) and per step, benchstat lines like those of go
+test -bench, svg and png charts. With --device all, each device takes those of
+--threads, --isa and --kernels that it supports.
 
---format csv prints a line for each whole run, whose column "step" is empty, and one for
-each step. --format benchstat prints lines like those of go test -bench, ten per model and
-five per operator; --format svg and png draw the results of all devices on one
-scale: whole runs and their steps, or operators. --batch and --threads take
-several numbers, such as --threads 1,2,4; each pair of them is measured. With
---device all, each device takes those of --threads, --isa and --kernels that it
-has a choice of.
+--compare A.json B.json compares two --json files: results that agree in model or
+operator, device, threads and batch, ignoring what is the same throughout a file. A / B
+is how many times as fast B is, by the shortest times.
 
---compare A.json B.json measures nothing: it reads two files of --json and puts the
-results of the same model or operator, device, threads and batch side by side,
-steps as well. What is the same in all of a file need not be that of the other: two
-variants of a network are compared for each number of threads. A / B is how many times
-as fast B is, by the shortest times.
-
-With --json, one object per result: model (and model_bytes, the name in base64,
-where that of a file is not UTF-8), device, detail, threads (0 where there is no
-choice), batch, runs, median_us, min_us, p90_us, mean_us, transfers (whether the times
-count those of images and results), kernels_us (with --paper where they do), macs,
-binary_macs, macs_by_bits (for one image), macs_per_s, zeros (if not 0), peak_macs_per_s,
-peak_macs_per_s_of_one_thread (where there are more), peak_steady (the peak in the
-median of the times it was measured, as a fraction of it) and floor_us (what the
-products of bits take at the peak; CPU), steps (name, kind, output, median_us, min_us,
-share, macs, bits, planes and plane_rows (of levels: the share of the rows of the
-lower planes that have a bit), peak_fraction, bound, outran_peak; not with --paper),
-processor, version, date.
-With --ops, one per operator: op, group, device, isa, threads, batch, runs, ms
-(the median), min_ms, macs, bytes, mac_per_s, byte_per_s, peak_mac_per_s,
-peak_byte_per_s, peak_steady, peak_fraction, bound (arithmetic or memory), outran_peak,
-processor, version, date. With --compare, one per pair: a and b (model or op, device,
-threads, batch, min_us, median_us), ratio, steps (name, a_min_us, b_min_us, ratio).`,
+With --json, one object per result: model, model_bytes (base64, if not UTF-8),
+device, detail, threads (0 if there is no choice), batch, runs, median_us, min_us,
+p90_us, mean_us, transfers (whether included), kernels_us (--paper), macs,
+binary_macs, macs_by_bits (per image), macs_per_s, zeros, peak_macs_per_s,
+peak_macs_per_s_of_one_thread, peak_steady (median of the peak as a fraction of it),
+floor_us (binary products at the peak), steps (name, kind, output, median_us, min_us,
+share, macs, bits, planes, plane_rows, peak_fraction, bound, outran_peak), processor,
+version, date. With --ops: op, group, device, isa, threads, batch, runs, ms (the
+median), min_ms, macs, bytes, mac_per_s, byte_per_s, peak_mac_per_s, peak_byte_per_s,
+peak_steady, peak_fraction, bound, outran_peak, processor, version, date. With
+--compare: a and b (model or op, device, threads, batch, min_us, median_us), ratio,
+steps (name, a_min_us, b_min_us, ratio).`,
 		Example: `  bcnn bench --model vehiclenet
   bcnn bench --model vehiclenet,digits --device all --format csv > times.csv
   bcnn bench --model vehiclenet --device all --paper --json
@@ -177,17 +155,17 @@ threads, batch, min_us, median_us), ratio, steps (name, a_min_us, b_min_us, rati
 	}
 	modelsFlag(cmd, &b.models, "built-in models, .bcnn, .onnx, .tflite, .cfg or .xml files, separated by commas")
 	deviceFlag(cmd, &b.device, "all")
-	intsVar(cmd, &b.batches, "batch", 1, maxBatch, "images per run, or several numbers separated by commas")
+	intsVar(cmd, &b.batches, "batch", 1, maxBatch, "images per run; several numbers are separated by commas")
 	intVar(cmd, &b.Runs, "runs", 1, maxRuns, "number of timed runs")
-	intsVar(cmd, &b.threads, "threads", 0, maxThreads, "CPU threads, or several numbers separated by commas; "+allThreads)
+	intsVar(cmd, &b.threads, "threads", 0, maxThreads, "CPU threads; several numbers are separated by commas; "+allThreads)
 	cmd.Flags().StringVar(&b.ISA, "isa", "", "CPU instruction set (default the best)")
 	kernelsFlag(cmd, &b.Kernels, "GPU kernels")
 	cmd.Flags().StringVar(&b.ops, "ops", "", "time binary operators instead of a model: groups or names, by default all")
 	cmd.Flags().Lookup("ops").NoOptDefVal = allOps
 	cmd.Flags().BoolVar(&b.Fresh, "paper", false, "follow the paper's protocol")
-	fractionFlag(cmd, &b.Zeros, "zeros", "share of the values of the images that are 0")
-	cmd.Flags().StringVar(&b.compare, "compare", "", "put two files of --json side by side: --compare A.json B.json; - is standard input")
-	cmd.Flags().StringVar(&b.format, "format", formatTable, "table, json, csv, benchstat (text that benchstat reads), svg or png (charts)")
+	fractionFlag(cmd, &b.Zeros, "zeros", "fraction of the image values that are 0")
+	cmd.Flags().StringVar(&b.compare, "compare", "", "compare two --json files: --compare A.json B.json; - is standard input")
+	cmd.Flags().StringVar(&b.format, "format", formatTable, "table, json, csv, benchstat, svg or png")
 	cmd.Flags().BoolVar(&b.asJSON, "json", false, "short for --format json")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(benchFormats, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("ops", cobra.FixedCompletions(zoo.OperatorGroups(), cobra.ShellCompDirectiveNoFileComp))

@@ -53,22 +53,20 @@ func newCheck(env *environment) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check --model MODEL --reference R.npz [--input X.npz]",
-		Short: "Compare the outputs of a model with stored ones",
-		Long: `Run a model on arrays, as 'bcnn run' does, and compare its outputs with what
-another program has computed from the same inputs. The reference holds the outputs
-under their names, the inputs likewise unless --input names another file, and may hold
-other tensors of the model that was converted, under the names that they have
-there: the first of them that differs is where to look. Tensors that became
-part of other layers, such as sums whose bias became part of a threshold, are
-listed as not compared, and names that the model never had as unknown; it is an
-error if none is compared.
+		Short: "Compare the outputs of a model with those of another program",
+		Long: `Run a model on arrays, as 'bcnn run' does, and compare its outputs with those that
+another program computed from the same inputs. The reference holds the outputs under
+their names, the inputs likewise unless --input names another file. It may hold other
+tensors of the converted model under their names there: the first that differs is
+where to look. Tensors that became part of other layers are listed as not compared,
+unknown names as unknown; it is an error if none can be compared.
 
-The exit code is 1 if an output, or one of the other tensors, differs by more
-than --tolerance, as a fraction of the largest value of the reference.
+The exit status is 1 if a tensor differs by more than --tolerance, as a fraction of
+the largest value of the reference; 0 demands equality.
 
 With --json, one object: model, device, images, tolerance, ok, outputs and layers
-(name, difference, relative, ok, and of an output same_argmax), first,
-not_compared, and of these unknown.`,
+(name, difference, relative, ok, and of an output same_argmax), first, not_compared,
+and of these unknown. Infinite and NaN differences are null.`,
 		Example: `  bcnn check --model model.bcnn --reference torch.npz
   bcnn check --model model.bcnn --input x.npy --reference y.npy --tolerance 0`,
 		Args: noArguments("--model and --reference name what is compared"),
@@ -123,8 +121,8 @@ not_compared, and of these unknown.`,
 	}
 	r.flags(cmd)
 	cmd.Flags().StringVarP(&input, "input", "i", "", ".npz or .npy file with the input (default the reference); - is standard input")
-	cmd.Flags().StringVarP(&reference, "reference", "r", "", ".npz or .npy file with what should come out; - is standard input")
-	fractionFlag(cmd, &tolerance, "tolerance", "how far values may differ, as a fraction of the largest")
+	cmd.Flags().StringVarP(&reference, "reference", "r", "", ".npz or .npy file with the expected outputs; - is standard input")
+	fractionFlag(cmd, &tolerance, "tolerance", "maximum difference, as a fraction of the largest value")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

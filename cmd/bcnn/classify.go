@@ -40,26 +40,26 @@ func newClassify(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "classify IMAGE|FOLDER|-...",
 		Short: "Classify images",
-		Long: `Classify images (JPEG, PNG, GIF, BMP, WebP): label, probability, time and
-device, a line each. Of a folder, all images in it and below it are classified
-whose names end in .jpg, .jpeg, .png, .gif, .bmp or .webp; - reads images from
-standard input, one after another, as they arrive.
+		Long: `Classify images and print label, probability, time and device, one line each.
+Of a folder, all images in it and below are classified (names that end in .jpg,
+.jpeg, .png, .gif, .bmp or .webp); links to folders are followed only directly in
+it. - reads images from standard input, one after another, as they arrive, such as
+those of a camera.
 
 Without --model the network is vehiclenet, a demonstration: it knows six kinds of
 vehicles as one road camera sees them, and takes any other photo, also of a car
-elsewhere, for one of them. Train a network for your own photos with
-'python -m bitcnn.train', or name another with --model ('bcnn zoo' lists them).
+elsewhere, for one of them. To classify your own photos, train a network with
+'python -m bitcnn.train'.
 
-A photo is resized so that its shorter side fits the model and the centre is
-cropped; a picture that already has the model's size is used as it is. The time
-is that of one inference, without reading, decoding and resizing the image.
-An image that cannot be read is reported, the others are still classified, and
-the exit code is 1.
+A photo is turned upright, resized so that its shorter side fits the model, and its
+centre cropped; a picture of the model's size is used unchanged. The time is that
+of one inference, without decoding and resizing. An unreadable image is reported,
+the others are still classified, and the exit status is 1. --html FILE writes a
+contact sheet, the most doubtful photos first.
 
-With --json, one object per line: file, label, index, probability, logits,
-device, us (microseconds); and file_bytes, the name in base64, where it is not
-UTF-8; with --top above 1 also top, the likeliest classes. With --html FILE, a
-contact sheet of the photos with what is likely on them, the most doubtful first.`,
+With --json, one object per line: file, label, index, probability, logits, device,
+us (microseconds); file_bytes, the name in base64, if it is not UTF-8; with --top
+above 1 also top, the likeliest classes.`,
 		Example: `  bcnn classify --model pets.bcnn photo.jpg
   bcnn classify --model vehiclenet-lbp --device cpu --top 3 photos
   bcnn classify --model pets.bcnn photos --html sheet.html
@@ -107,7 +107,7 @@ contact sheet of the photos with what is likely on them, the most doubtful first
 	}
 	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn, .onnx, .tflite, .cfg or .xml file")
 	deviceFlag(cmd, &device)
-	intVar(cmd, &top, "top", 1, maxChannels, "number of the likeliest classes to print")
+	intVar(cmd, &top, "top", 1, maxChannels, "number of likeliest classes to print")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per image")
 	backgroundFlag(cmd, &background)
 	htmlFlag(cmd, &page)

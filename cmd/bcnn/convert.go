@@ -105,35 +105,33 @@ func newConvert(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert IN -o OUT.bcnn",
 		Short: "Convert a model to a .bcnn file",
-		Long: `Convert an ONNX model, a TensorFlow Lite model such as those of Larq Compute
-Engine, a network of BMXNet (NAME-symbol.json, with its weights NAME-0000.params
-beside it), Darknet (NAME.cfg, with its weights NAME.weights beside it) or OpenVINO
-(NAME.xml, with NAME.bin beside it), the folder of weights published with BinCNN (with
---mode), or a network that 'bcnn zoo' lists with random weights (--from zoo), to a
-.bcnn file, and report for every layer that multiplies whether it is binary, of more
-bits or float32, its bytes before and after, and why it is computed in float32. The
-format is recognised by what is in the file; a .bcnn file is written again.
+		Long: `Convert a model to a .bcnn file, and report which layers are binary, of few bits or
+float32, and why. IN is an ONNX or TensorFlow Lite file, a network of BMXNet
+(NAME-symbol.json and NAME-0000.params), Darknet (NAME.cfg and NAME.weights) or
+OpenVINO (NAME.xml and NAME.bin), a folder of BinCNN weights (with --mode), or a
+network with random weights (--from zoo). The format is recognised by the content.
 
-What a .bcnn file cannot represent exactly is an error that names all such nodes.
-The file is written completely or not at all; a file of that name is replaced.
-Binary multiplications are of one bit by one bit; N-bit ones are of integers, the
-wider of which has N bits (8 for the bytes of an image). The report ends with a
-warning if most multiplications are float32. With --require-binary no file is
-written if less than half of them are binary.
+What a .bcnn file cannot represent exactly is an error that names all such nodes. The
+file is written completely or not at all.
 
-The flags below override what the file says about its input; the size of the
-input of a BMXNet model must be given with --shape. --input uint8 makes a model
-with a float input read the bytes of images, of which it computes
-(x - mean) · scale per channel first; without these, a Darknet model divides them
-by 255.
+"precision" is that of a layer's multiplications, the bits of the wider factor:
+"binary" is 1 bit by 1 bit, "2-bit" to "16-bit" are integers, computed exactly
+(three-valued signs have 2 bits, bytes of an image 8), "float32" has a reason.
+Weights, other tables and metadata add up to the file.
 
-With --explain the report says of each layer what made it binary, or of few bits.
+The flags override what the file says about its input. --input uint8 makes a model
+with a float input read the bytes of images and compute (x - mean) * scale per
+channel; without --mean and --scale, a Darknet model divides them by 255.
+
+--sign-zero, --override-zeros and --first-weights change what the network computes.
+Without --sign-zero, Sign is exact: +1 and -1 if its input is never 0, else three
+values, which double the work of the next layer.
 
 With --json, one object: input, output, layers, macs, binary_macs, macs_by_bits,
 multiplications (in words), float_bytes, stored_bytes, compression, table_bytes,
-metadata_bytes, file_bytes, float_steps, warning, of an ONNX or TensorFlow Lite model
-nodes and folded, of an ONNX model cancelled, zeros, ternary, nearly_binary, of a TensorFlow
-Lite or OpenVINO model deviations, with --first-weights rounded, and with --explain findings.`,
+metadata_bytes, file_bytes, float_steps, warning; nodes and folded (ONNX, TensorFlow
+Lite), cancelled, zeros, ternary, nearly_binary (ONNX), deviations (TensorFlow Lite,
+OpenVINO), rounded (--first-weights), findings (--explain).`,
 		Example: `  bcnn convert model.onnx -o model.bcnn
   bcnn convert model.onnx -o model.bcnn --input uint8 --mean 127.5 --scale 0.00784313725 --labels labels.txt
   bcnn convert lenet-symbol.json -o lenet.bcnn --shape 28x28x1 --input uint8 --scale 0.00392156862745098
@@ -185,24 +183,24 @@ Lite or OpenVINO model deviations, with --first-weights rounded, and with --expl
 	}
 	flags := cmd.Flags()
 	outputVar(cmd, &f.output, "output", "o", "file to write")
-	flags.StringVar(&f.from, "from", "", "format of IN: onnx, tflite, bmxnet, darknet, openvino or bincnn, or zoo for the name of a network (default what is in the file)")
+	flags.StringVar(&f.from, "from", "", "format of IN: onnx, tflite, bmxnet, darknet, openvino, bincnn, or zoo for a built-in network (default by content)")
 	flags.StringVar(&f.mode, "mode", "", "input of a bincnn network: thresh, norm or int")
-	flags.StringVar(&f.input, "input", "", "type of the input: uint8 or float32 (default as the file says)")
-	flags.StringVar(&f.shape, "shape", "", "HEIGHTxWIDTHxCHANNELS of the input, where the file leaves it open")
-	flags.StringVar(&f.params, "params", "", "file of the weights of a BMXNet, Darknet or OpenVINO model (default NAME-*.params, NAME.weights or NAME.bin beside it)")
-	floatsFlag(cmd, &f.onnx.Mean, "mean", "subtracted from the input, one value or one per channel")
-	floatsFlag(cmd, &f.onnx.Scale, "scale", "multiplied with the input after that, one value or one per channel")
+	flags.StringVar(&f.input, "input", "", "input type: uint8 or float32 (default as the file says)")
+	flags.StringVar(&f.shape, "shape", "", "HEIGHTxWIDTHxCHANNELS of the input, if the file leaves it open (BMXNet)")
+	flags.StringVar(&f.params, "params", "", "weights of a BMXNet, Darknet or OpenVINO model (default NAME-*.params, NAME.weights or NAME.bin beside it)")
+	floatsFlag(cmd, &f.onnx.Mean, "mean", "mean to subtract from the input, one value or one per channel")
+	floatsFlag(cmd, &f.onnx.Scale, "scale", "scale to multiply the input by after that, one value or one per channel")
 	flags.StringVar(&f.labels, "labels", "", "text file with the labels, one per line")
-	flags.StringVar(&f.onnx.Name, "name", "", "name of the network (default that in the file, else that of OUT)")
-	intVar(cmd, &f.onnx.Resize, "resize", 0, maxSide, "shorter side of photos before the centre is cropped")
-	flags.StringVar(&f.detection, "detection", "", "how boxes are made of the outputs of an ONNX detector, a map for each stride: yolox or yolov8")
-	flags.StringVar(&f.signOfZero, "sign-zero", "", "make an ONNX Sign node binary, 0 becoming plus or minus (ONNX says 0, which takes two products of bits)")
-	flags.BoolVar(&f.onnx.OverrideZeros, "override-zeros", false, "apply --sign-zero also where the input of Sign often is 0, which changes what the network computes")
+	flags.StringVar(&f.onnx.Name, "name", "", "name of the network (default from the file, else from OUT)")
+	intVar(cmd, &f.onnx.Resize, "resize", 0, maxSide, "resize the shorter side of photos to this before cropping the centre")
+	flags.StringVar(&f.detection, "detection", "", "how an ONNX detector encodes boxes in its output maps: yolox or yolov8")
+	flags.StringVar(&f.signOfZero, "sign-zero", "", "make ONNX Sign nodes binary: 0 becomes plus or minus 1")
+	flags.BoolVar(&f.onnx.OverrideZeros, "override-zeros", false, "apply --sign-zero even if the input of Sign is often 0")
 	f.onnx.WeightTolerance = onnx.DefaultWeightTolerance
-	fractionFlag(cmd, &f.onnx.WeightTolerance, "weight-tolerance", "take weights as ±α of a filter that differ from it by at most this fraction of α; 0: only equal ones")
-	intVar(cmd, &f.firstWeights, "first-weights", 2, 16, "round the real weights of layers that read bytes to integers of so many bits times a scale per filter, which changes what the network computes")
+	fractionFlag(cmd, &f.onnx.WeightTolerance, "weight-tolerance", "accept weights that differ from ±α of their filter by up to this fraction of α; 0 demands equality")
+	intVar(cmd, &f.firstWeights, "first-weights", 2, 16, "round the real weights of layers that read bytes to integers of this many bits, 2 to 16, times a scale per filter")
 	flags.BoolVar(&f.requireBinary, "require-binary", false, "fail if less than half of the multiplications are binary")
-	flags.BoolVar(&f.explain, "explain", false, "say of each layer what made it binary, or of few bits, or why its weights miss it narrowly")
+	flags.BoolVar(&f.explain, "explain", false, "say for each layer which rule made it binary or of few bits, or how narrowly its weights miss it")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	for name, values := range map[string][]string{
 		"from": namesOf(), "mode": {"thresh", "norm", "int"},

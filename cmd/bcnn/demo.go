@@ -29,9 +29,9 @@ func newDemo(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
 		Short: "Run the end-to-end demo on every available device",
-		Long: `Classify the bundled images of digits on every device, time VehicleNet by the
-paper's protocol ('bcnn bench --paper'), and say whether all devices compute the
-same bits as the reference implementation.`,
+		Long: `Classify the bundled digits on every device, time VehicleNet by the paper's protocol
+('bcnn bench --paper'), and check that all devices compute the same bits as the
+reference implementation; the exit status is 1 if one differs.`,
 		Example: "  bcnn demo",
 		Args:    noArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -37,10 +37,10 @@ type detectFlags struct {
 }
 
 func (f *detectFlags) add(cmd *cobra.Command, threshold string) {
-	fractionFlag(cmd, &f.threshold, "threshold", "scores must exceed it; 0 means "+threshold)
-	fractionFlag(cmd, &f.overlap, "overlap", "of two boxes of a class with a larger intersection over union, the one with the lower score is dropped; 0 means as the model says")
-	cmd.Flags().StringVar(&f.fit, "fit", "", "how photos come to the size of the input: stretch, letterbox or crop (default as the model says)")
-	cmd.Flags().StringVar(&f.channels, "channels", "", "order of the channels of the input: rgb or bgr (default as the model says)")
+	fractionFlag(cmd, &f.threshold, "threshold", "minimum score of a box; 0 means "+threshold)
+	fractionFlag(cmd, &f.overlap, "overlap", "maximum overlap (intersection over union) of two boxes of a class; beyond it the lower score is dropped; 0 means as the model says")
+	cmd.Flags().StringVar(&f.fit, "fit", "", "how photos are fitted into the input: stretch, letterbox or crop (default as the model says)")
+	cmd.Flags().StringVar(&f.channels, "channels", "", "channel order of the input: rgb or bgr (default as the model says)")
 	for name, values := range map[string][]string{"fit": {"stretch", "letterbox", "crop"}, "channels": {"rgb", "bgr"}} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -98,29 +98,25 @@ func newDetect(env *environment) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "detect --model MODEL IMAGE|FOLDER|-...",
-		Short: "Find objects on images",
-		Long: `Find objects on images (JPEG, PNG, GIF, BMP, WebP) with a detector: label, score
-and box, a line each: left, upper, right and lower edge in pixels of the photo. Of a
-folder, all images in it and below it are searched, as by 'bcnn classify'; - reads
-images from standard input, one after another, as they arrive.
+		Short: "Find objects in images",
+		Long: `Find objects in images with a detector, and print label, score and box, one line
+each: left, top, right and bottom edge in pixels of the photo. Images are read as
+by 'bcnn classify'; one without objects has a line with "nothing".
 
-A detector is a network of OpenVINO that ends in a DetectionOutput or RegionYolo, one
-of Darknet with yolo or region sections, or a .bcnn file made of one. How a photo is
-fitted into the input, thresholds and the rest are those of the file; the flags below
-override them. Boxes are the same on every device.
+A detector is a network of OpenVINO that ends in a DetectionOutput or RegionYolo,
+one of Darknet with yolo or region sections, an ONNX file that describes its boxes,
+or a .bcnn file made of one. The file says how photos are fitted and which boxes
+count, unless flags override it. Boxes are the same on every device.
 
-An image that cannot be read is reported, the others are still searched, and the exit
-code is 1.
+--draw writes the photo with its boxes to a PNG file (of a stream, the newest
+image), or photos to a folder; large JPEGs are drawn at 1/2, 1/4 or 1/8 of their
+size. --coco writes COCO results: image_id is the number in the name of the file,
+else its name without the extension, category_id counts classes from 1, without the
+background.
 
---draw writes the photo with its boxes to a PNG file, or the photos to a folder where
-there are several; large JPEGs are drawn at a half, a quarter or an eighth of their size.
---coco writes all boxes in the format for results of COCO: image_id is the number that
-the file is named by, else its name without the ending, category_id counts classes
-without the background from 1.
-
-With --json, one object per line: file, width, height, boxes (label, index, score, x0, y0,
-x1, y1), device, us (microseconds of the inference); and file_bytes, the name in base64,
-where it is not UTF-8.`,
+With --json, one object per line: file, width, height, boxes (label, index, score,
+x0, y0, x1, y1), device, us (microseconds of the inference); file_bytes, the name in
+base64, if it is not UTF-8.`,
 		Example: `  bcnn detect --model face-detection-adas-binary-0001.xml photo.jpg --draw faces.png
   bcnn detect --model faces.bcnn --threshold 0.8 --json photos
   bcnn detect --model yolov3-tiny_xnor.cfg photos --draw drawn --coco results.json
@@ -172,11 +168,11 @@ where it is not UTF-8.`,
 	}
 	modelFlag(cmd, &model, "", "a detector: .bcnn, .xml or .cfg file")
 	deviceFlag(cmd, &device)
-	f.add(cmd, "0.5, or that of the model where it is higher")
-	intVar(cmd, &top, "top", 0, maxChannels, "boxes of an image at the most, those with the highest scores; 0 means as many as the model says")
+	f.add(cmd, "0.5, or the model's if that is higher")
+	intVar(cmd, &top, "top", 0, maxChannels, "maximum number of boxes per image; 0 means as the model says")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per image")
-	cmd.Flags().StringVar(&draw, "draw", "", "write the photo with its boxes to this .png file, or photos to this folder")
-	outputVar(cmd, &coco, "coco", "", "write the boxes to this file, in COCO's format for results")
+	cmd.Flags().StringVar(&draw, "draw", "", "write the photo with its boxes to this .png file, or the photos to this folder")
+	outputVar(cmd, &coco, "coco", "", "write the boxes to this file, as COCO results")
 	return cmd
 }
 

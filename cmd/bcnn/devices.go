@@ -37,24 +37,24 @@ func newDevices(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "List available devices, and why the others are unavailable",
-		Long: `List every device of every backend. A backend without a device, or with devices
-that cannot be used, has a line with the reason.
+		Long: `List all devices, and why backends are unavailable.
 
-With --json, one object per line: backend, and either device, name, kind,
-detail, memory (bytes, where known), isas (what --isa takes, the best first),
-missing_isas (those that the processor has and that cannot be used, each with the
-reason), kernels (what --kernels takes) and refused (what the driver has refused in the
-last 30 days and was done in another way), or error.
+With --json, one object per line: backend, and either device, name, kind, detail,
+memory (bytes), isas (for --isa, the best first), missing_isas (with the reason),
+kernels (for --kernels) and refused, or error.
 
-GPUs measure which kernels are the fastest for a step, and keep the choice in a file
-of the user's. --tuning shows these choices, --clear-tuning removes them, and the programs
-that OpenCL has compiled: what is compiled from then on is measured again. A choice lasts 30 days, and one day where
-another may have been the faster one, because the machine was busy; none is used with
-another driver or other kernels. With --json, --tuning prints one object per choice:
-backend, device (its name), file, step, kernels, us, doubt (the share of the time by
-which another may be faster), wrong (those that compute something else),
-measured and until, or backend, file and error for a file that cannot be read;
---clear-tuning one per file: removed.`,
+What a driver refuses, such as a work-group size or a program, is done another way,
+with the same bits, and listed for 30 days.
+
+GPUs measure which kernels are fastest for a step, and keep the choice in the user's
+cache (bitcnn in $XDG_CACHE_HOME, or ~/.cache on Linux) for 30 days, or one day if a
+busy machine left it in doubt. --tuning shows these choices; --clear-tuning removes
+them and the compiled programs of OpenCL. Kernels that compute wrong bits are never
+used, and --tuning names them: please report it.
+
+With --json, --tuning prints backend, device, file, step, kernels, us, doubt (the share of the time by which
+another may be faster), wrong, measured and until, or backend, file and error;
+--clear-tuning prints removed.`,
 		Example: `  bcnn devices
   bcnn devices --json
   bcnn devices --tuning
@@ -121,8 +121,8 @@ measured and until, or backend, file and error for a file that cannot be read;
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	cmd.Flags().BoolVar(&showTuning, "tuning", false, "show what was measured to be the fastest instead")
-	cmd.Flags().BoolVar(&clearTuning, "clear-tuning", false, "forget what was measured to be the fastest instead")
+	cmd.Flags().BoolVar(&showTuning, "tuning", false, "show the kernels measured as fastest instead")
+	cmd.Flags().BoolVar(&clearTuning, "clear-tuning", false, "remove the kernels measured as fastest instead")
 	return cmd
 }
 

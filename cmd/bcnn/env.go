@@ -36,11 +36,10 @@ func newEnv(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
 		Short: "Print the build settings that other Go modules need for the GPU backends",
-		Long: `Print lines for a shell, after which the go command builds a module that imports
-this one with the tags cuda and opencl. C headers and a stand-in for pkg-config
-are written to a folder of the user's cache ($XDG_CACHE_HOME), which the lines
-name; no toolkit and no driver is needed to build. The CPU backend needs none of
-this. On Windows the line is for cmd.exe, and the cache is in %LocalAppData%.`,
+		Long: `Print the settings with which the go command builds another module with the tags cuda
+and opencl, as lines for a shell (on Windows for cmd.exe). C headers and a stand-in
+for pkg-config are written to the user's cache, and no toolkit or driver is needed.
+The CPU backend needs none of this. On systems without GPU backends it is an error.`,
 		Example: `  bcnn env
   eval "$(bcnn env)" && go build -tags cuda,opencl ./...
   eval "$(go tool bcnn env)" && go install -tags cuda,opencl ./...

@@ -23,26 +23,28 @@ func newEval(env *environment) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "eval --model MODEL --data DIR | --data IMAGES.idx --labels LABELS.idx | --data DIR --annotations BOXES.json",
-		Short: "Measure the accuracy of a model on images of known classes or boxes",
-		Long: `Classify all images of a data set and print the accuracy and the confusion
-matrix (rows: true class, columns: predicted class).
+		Short: "Measure the accuracy of a model on labelled images",
+		Long: `Classify all images of a data set and print the accuracy and the confusion matrix
+(rows: true class, columns: predicted class).
 
-The data set is a folder DIR/CLASS/*.jpg, *.jpeg, *.png, *.gif, *.bmp or *.webp,
-with one folder per class, named as the model names its classes ('bcnn inspect
-MODEL' lists them), or two IDX files as MNIST has them, plain or compressed with
-gzip.
-Images that cannot be read are reported and not counted; the exit code is 1.
+The data set is a folder DIR/CLASS/*.jpg (or .jpeg, .png, .gif, .bmp, .webp), with
+classes named as in the model ('bcnn inspect MODEL' lists them), or two IDX files as
+of MNIST, plain or compressed with gzip. Unreadable images are reported and not
+counted; the exit status is 1.
 
-Of a detector, the mean average precision is measured, as COCO defines it: of boxes whose
-overlap is 0.5 and more, 0.75 and more, and the mean of ten such thresholds from 0.5 to
-0.95. The data set is a folder of images with --annotations in COCO's format, whose
-categories are named as the model names its classes, or a folder with a text file for
-each image, NAME.txt beside it or in the folder labels beside images, as YOLO has them: a
-line for each box: class, centre x and y, width, height, in parts of the image. Boxes
-with scores above 0.01, or --threshold, count, a hundred of a class at the most.
+Of a detector, the mean average precision is measured as COCO defines it: for boxes
+that overlap by at least 0.5, by at least 0.75, and the mean over ten thresholds from
+0.5 to 0.95. The data set is a folder of images with --annotations in COCO's format,
+whose categories are named as in the model, or with YOLO's text files, NAME.txt
+beside each image or in the folder labels beside images, a line for each box: class,
+centre x and y, width, height, as fractions of the image. Boxes with scores above
+0.01, or --threshold, count, up to a hundred per class.
 
-With --json, one object: correct, total, accuracy (0 to 1), confusion; of a detector
-images, objects, ap, ap50, ap75 and classes, the same of each. With --html FILE, a page with the confusion matrix and pictures of the most confident mistakes.`,
+--html FILE writes a page with the confusion matrix and the most confident mistakes.
+
+With --json, one object: correct, total, accuracy (0 to 1), confusion (in the order
+of the labels); of a detector images, objects, ap, ap50, ap75 and classes, the same
+for each.`,
 		Example: `  bcnn eval --model vehiclenet --data photos
   bcnn eval --model vehiclenet --data photos --html accuracy.html
   bcnn eval --model digits --data t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz
@@ -117,11 +119,11 @@ images, objects, ap, ap50, ap75 and classes, the same of each. With --html FILE,
 	}
 	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn, .onnx, .tflite, .cfg or .xml file")
 	deviceFlag(cmd, &device)
-	cmd.Flags().StringVar(&data, "data", "", "folder with a folder of images per class, IDX file of images, or folder of images whose boxes are known")
+	cmd.Flags().StringVar(&data, "data", "", "folder with a folder of images per class, IDX file of images, or folder of images with boxes")
 	cmd.Flags().StringVar(&labelFile, "labels", "", "IDX file of labels")
-	cmd.Flags().StringVar(&annotations, "annotations", "", "of a detector: file of the boxes of all images, in COCO's format")
+	cmd.Flags().StringVar(&annotations, "annotations", "", "file of the boxes of all images, in COCO's format (for a detector)")
 	f.add(cmd, "0.01")
-	intVar(cmd, &size, "batch", 1, maxBatch, "images per run of the device")
+	intVar(cmd, &size, "batch", 1, maxBatch, "images per device run")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	htmlFlag(cmd, &page)
 	return cmd

@@ -39,7 +39,7 @@ func threadsFlag(cmd *cobra.Command, p *int, usage string) {
 const allThreads = "0 means all that the process may use"
 
 func kernelsFlag(cmd *cobra.Command, p *string, usage string) {
-	cmd.Flags().StringVar(p, "kernels", "", usage+": patches (the paper's), direct, on OpenCL vectors, on CUDA tensorcore, splitk (several blocks share a sum), fused (one launch for a whole network) or wgmma (Hopper's warpgroups); default the fastest")
+	cmd.Flags().StringVar(p, "kernels", "", usage+": direct, patches (the paper's), vectors (OpenCL), tensorcore, splitk, fused or wgmma (CUDA); default the fastest")
 }
 
 type intFlag struct {
@@ -243,7 +243,7 @@ func changedBut(cmd *cobra.Command, but ...string) bool {
 
 // htmlFlag adds a flag for a page that is written.
 func htmlFlag(cmd *cobra.Command, path *string) {
-	outputVar(cmd, path, "html", "", "write a page for a browser, one file with its pictures inside")
+	outputVar(cmd, path, "html", "", "write a self-contained HTML page to this file")
 }
 
 // outputVar adds a flag for a file that is written in the end.
@@ -275,7 +275,7 @@ func (f *outputFile) Type() string   { return "string" }
 
 // backgroundFlag adds a flag for the colour that lies under transparent pixels.
 func backgroundFlag(cmd *cobra.Command, c *[3]uint8) {
-	cmd.Flags().Var((*colour)(c), "background", "what lies under transparent pixels, RRGGBB")
+	cmd.Flags().Var((*colour)(c), "background", "colour under transparent pixels, RRGGBB")
 }
 
 type colour [3]uint8

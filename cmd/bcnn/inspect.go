@@ -86,27 +86,25 @@ func newInspect(env *environment) *cobra.Command {
 	opts := backend.Options{MaxBatch: 1}
 	cmd := &cobra.Command{
 		Use:   "inspect MODEL",
-		Short: "Show what a model consists of",
-		Long: `Show the input, the labels and the layers of a model (built-in name, .bcnn,
-.onnx, .tflite, .cfg or .xml file): output shapes, parameters, which layers are binary, what their
-weights take as float32 and as stored, and why a layer is computed in float32.
+		Short: "Show the layers of a model",
+		Long: `Show the input, labels and layers of a model: output shapes, parameters, precision,
+bytes, and why a layer is float32. The names, dimensions and types of its arrays are
+those that 'bcnn run' reads and writes.
 
---plan shows the steps that devices execute as well: their names join those of
-the layers that are fused. The bytes are those of the tensors of an image, input
-and output included, where tensors that are not needed at the same time share
-memory. Then it compiles the plan on a device and shows which kernel and tile the
-device picked for each step, and why.
+--plan adds the steps that devices execute, named after the layers fused in them, the
+bytes of their tensors, and which kernel and tile the device picks for each, and why.
+A tile is what one thread computes at a time. "wide" kernels keep output channels
+side by side in registers; "joined rows" put several taps of few channels into one
+word; "dense runs" are window rows without gaps; "sums of planes" add bit planes in
+memory; "in that of X" is computed together with step X.
 
---passes adds what happens to a model on its way to the kernels of a device: the rules that found what
-is binary, the steps that its layers become, and those that the device computes with others. 'bcnn convert
---explain' names the layers, --plan the steps.
+--passes shows what happens between the file and the kernels: the rules that found
+binary layers, the steps that layers become, and the steps computed together. --html
+FILE draws the steps with their shapes and shares of the time.
 
-With --json, one object: name, input, labels, boxes (of a detector), layers, arrays, report (as that of
-convert), with --plan
-plan (tensor_bytes, device, detail, steps with kernel, tile, why and with), and with --passes passes.
-
---html FILE writes a page with a drawing of the steps, which are run on the device
-for it: what each reads and gives, what it multiplies, its share of the time.`,
+With --json, one object: name, input, labels, boxes (of a detector), layers, arrays,
+report (as of convert), with --plan plan (tensor_bytes, device, detail, steps with
+kernel, tile, why and with), with --passes passes.`,
 		Example: `  bcnn inspect vehiclenet
   bcnn inspect model.onnx --plan
   bcnn inspect vehiclenet --plan --isa avx2 --threads 1
@@ -160,15 +158,15 @@ for it: what each reads and gives, what it multiplies, its share of the time.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&withPlan, "plan", false, "show the fused steps as well")
-	cmd.Flags().BoolVar(&withPasses, "passes", false, "show what each pass from the file to the kernels did")
+	cmd.Flags().BoolVar(&withPlan, "plan", false, "also show the fused steps and their kernels")
+	cmd.Flags().BoolVar(&withPasses, "passes", false, "also show what each pass from the file to the kernels did")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().StringVar(&device, "device", "cpu", "with --plan, --passes and --html: the device")
-	cmd.Flags().StringVar(&opts.ISA, "isa", "", "with --plan, --passes and --html: CPU instruction set (default the best)")
-	threadsFlag(cmd, &opts.Threads, "with --plan, --passes and --html: CPU threads")
-	kernelsFlag(cmd, &opts.Kernels, "with --plan, --passes and --html: GPU kernels")
+	cmd.Flags().StringVar(&device, "device", "cpu", "device for --plan, --passes and --html")
+	cmd.Flags().StringVar(&opts.ISA, "isa", "", "CPU instruction set for --plan, --passes and --html (default the best)")
+	threadsFlag(cmd, &opts.Threads, "CPU threads for --plan, --passes and --html")
+	kernelsFlag(cmd, &opts.Kernels, "GPU kernels for --plan, --passes and --html")
 	htmlFlag(cmd, &page)
-	intVar(cmd, &opts.MaxBatch, "batch", 1, maxBatch, "with --plan, --passes and --html: images per run")
+	intVar(cmd, &opts.MaxBatch, "batch", 1, maxBatch, "images per run for --plan, --passes and --html")
 	return cmd
 }
 

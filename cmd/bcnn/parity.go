@@ -23,24 +23,21 @@ func newParity(env *environment) *cobra.Command {
 	var opts backend.Options
 	cmd := &cobra.Command{
 		Use:   "parity",
-		Short: "Check that devices compute exactly the right bits",
-		Long: `Run the parity suite: networks of every kind of step, sizes and padding, whose
-every intermediate value is compared with a plain reference implementation. All
-bits must be equal. Whole small networks are executed with each variant of the
-kernels that the device has. With --model, the given model is checked on random
-images instead.
+		Short: "Check that devices compute the right bits",
+		Long: `Run the parity suite: networks of every kind of step, size and padding, in which every
+intermediate value is compared with a reference implementation. All bits must be
+equal. Small networks run with each variant of kernels that the device has. With
+--model, that model is checked on random images instead.
 
---cases core takes about one case in fifteen: those chosen so that every fault that
-the project's tests put into a device is found. --cases cover adds every 16th of each
-kind. Both are for devices that are slow.
+--cases core takes about one case in fifteen, chosen so that each fault that the
+project's tests put into a device is found; --cases cover adds every 16th of each
+kind. Both are for slow devices. With --device all, each device takes those of
+--threads, --isa and --kernels that it supports.
 
-A failure is reported on standard error with the case, the first wrong step and
-the first wrong value; the exit code is 1.
+A failure is reported on standard error with the case, the first wrong step and the
+first wrong value; the exit status is 1.
 
-With --device all, each device takes those of --threads, --isa and --kernels that
-it has a choice of.
-
-With --json, one object per device: device, cases, failures (their numbers).`,
+With --json, one object per device: device, cases, failures.`,
 		Example: `  bcnn parity
   bcnn parity --device all --json
   bcnn parity --cases core --device opencl
@@ -95,7 +92,7 @@ With --json, one object per device: device, cases, failures (their numbers).`,
 	threadsFlag(cmd, &opts.Threads, "CPU threads")
 	cmd.Flags().StringVar(&opts.ISA, "isa", "", "CPU instruction set (default the best)")
 	kernelsFlag(cmd, &opts.Kernels, "GPU kernels")
-	cmd.Flags().StringVar(&selected, "cases", "all", "of the suite: core, cover or all")
+	cmd.Flags().StringVar(&selected, "cases", "all", "part of the suite: core, cover or all")
 	_ = cmd.RegisterFlagCompletionFunc("cases", cobra.FixedCompletions([]string{"core", "cover", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per device")
 	return cmd

@@ -87,15 +87,20 @@ func newRoot(out *output, stderr io.Writer) *cobra.Command {
 		Long: `bcnn runs binary convolutional neural networks: weights and activations are
 ±1, one bit each, and every device computes the same bits.
 
-A MODEL is the name of a trained model (` + strings.Join(embeddedModels(), ", ") + `)
-or of a network with random weights ('bcnn zoo' lists them), a .bcnn file, an .onnx
-file, or a .tflite file. A device is "auto" (the fastest), "cpu",
-"cuda:0" and so on, as 'bcnn devices' lists them; $BCNN_DEVICE sets the default.
+A MODEL is a built-in name ('bcnn zoo' lists them) or a file: .bcnn, ONNX,
+TensorFlow Lite, Darknet (.cfg) or OpenVINO (.xml), recognised by its content. A file
+named like a built-in model needs a path: ./digits. A device is "auto" (the fastest),
+a backend ("cpu") or a device ("cuda:0") as 'bcnn devices' lists them; $BCNN_DEVICE
+sets the default.
 
-Exit status: 0 on success, 1 if the job failed (an image could not be read, a
-device is absent, a parity case differs), 2 for wrong usage; 130 and 143 if
-interrupted by SIGINT (Ctrl-C) and SIGTERM. The first signal asks the command to
-stop, a second one ends it at once.`,
+Inputs are regular files. Outputs appear completely or not at all. Unprintable
+characters in names are printed as \n, \x1b or \u202e.
+
+Exit status: 0 on success, 1 if the job failed (also: an output differs, an image is
+unreadable), 2 for wrong usage, 130 and 143 after SIGINT (Ctrl-C) and SIGTERM. After
+the first signal the command finishes what it has begun and leaves nothing
+half-written; a second signal, or five more seconds, ends it at once. Each error is
+one line on standard error.`,
 		Example: `  bcnn classify photo.jpg
   bcnn classify --model digits --json digit.png
   bcnn convert model.onnx -o model.bcnn`,

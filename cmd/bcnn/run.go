@@ -18,17 +18,18 @@ func newRun(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run --model MODEL --input X.npz|X.npy|- --output Y.npz|Y.npy|-",
 		Short: "Run a model on NumPy arrays",
-		Long: `Compute the outputs of any model for arrays in NumPy's files.
+		Long: `Compute the outputs of a model for NumPy arrays.
 
-The array of an input has the name, the dimensions and the order of the model
-that was converted, images first: N×C×H×W for PyTorch's ONNX files. For a model
-with one input, a file with one array serves whatever that is called. The array
-of an output has name, dimensions and order from there as well, and its values
-after a final softmax if the model has one. 'bcnn inspect MODEL' shows all that.
-Models without a source read "input" and write "output", with the channels last.
+Arrays have the names, dimensions and order of the converted model, images first:
+NxCxHxW for ONNX files from PyTorch. 'bcnn inspect MODEL' shows them. If the model
+has one input and the file one array, its name does not matter; other arrays are
+ignored. Models without a source read "input" and write "output" ("input 2",
+"output 2", ...), channels last. Outputs are those after a final softmax.
 
-Elements may be of any type, as long as the model's input can hold each of them
-exactly. - is standard input or output; what is written there is an .npz file.`,
+Elements may be bool, integers or floats of 16 to 64 bits, in any byte order, if the
+input can hold each of them exactly: 0.1 in float64 is rejected for float32; convert
+it with .astype(numpy.float32). Inputs may have any size; an output may have 4 GiB.
+- is standard input (.npz up to 64 MiB) or output (.npz).`,
 		Example: `  bcnn run --model model.bcnn --input x.npz --output y.npz
   bcnn run --model model.onnx --input - --output - < x.npy > y.npz`,
 		Args: noArguments("--model and --input name what is run"),

@@ -45,20 +45,19 @@ func newServe(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [[NAME=]MODEL...]",
 		Short: "Serve models over HTTP and gRPC, with a web page",
-		Long: `Serve models by the Open Inference Protocol, version 2, which clients of Triton and
-KServe speak: over HTTP below /v2 and over gRPC. / is a page that shows the models at
-work, /metrics is for Prometheus, and POST /v2/models/NAME/classify takes a photo.
+		Long: `Serve models with the Open Inference Protocol, version 2, for clients of Triton and
+KServe: over HTTP below /v2, and over gRPC. / is a web page, /metrics is for
+Prometheus, and POST /v2/models/NAME/classify takes a photo.
 
-A model takes the name of its file, without the extension, or the one that NAME=MODEL
-gives; there MODEL may also be a folder with one model in it, whatever its file is called.
-Without a MODEL and without --models, digits and vehiclenet are served. Changed files are
-reloaded after one second without further changes; if that fails, the previous model
-keeps serving.
+A model takes the name of its file, without the extension, or that of NAME=MODEL,
+where MODEL may also be a folder with one model in it. By default, digits and
+vehiclenet are served. Changed files are reloaded after one second without further
+changes; if that fails, the previous model keeps serving.
 
-The server listens on this machine alone unless --http and --grpc say otherwise; then
-think of --tls-cert and --token-file. Where OTEL_EXPORTER_OTLP_ENDPOINT names a collector,
-traces go there. SIGTERM and SIGINT let requests in progress end.
-docs/serving.md tells the rest.`,
+The server listens on this machine only, unless --http and --grpc say otherwise;
+then consider --tls-cert and --token-file. OTEL_EXPORTER_OTLP_ENDPOINT names a
+collector for traces. SIGTERM and SIGINT let requests in progress finish. See
+docs/serving.md for the rest.`,
 		Example: `  bcnn serve
   bcnn serve cars=/mnt/models
   bcnn serve model.onnx --http 0.0.0.0:8000 --grpc 0.0.0.0:8001 --token-file tokens.txt
@@ -73,33 +72,33 @@ docs/serving.md tells the rest.`,
 	f := cmd.Flags()
 	f.StringVar(&s.http, "http", "127.0.0.1:8000", `address of HTTP; "" for none`)
 	f.StringVar(&s.grpc, "grpc", "127.0.0.1:8001", `address of gRPC; "" for none`)
-	f.StringVar(&s.pprof, "pprof", "", "address of Go's profiles, for those who work on the server (default none)")
-	f.StringVar(&o.Folder, "models", "", "folder of models (*.bcnn, *.onnx, *.tflite, *.xml with *.bin, *.cfg with *.weights, or NAME/VERSION/model.* as Triton has them), which new ones may be added to")
-	f.BoolVar(&o.Fixed, "fixed", false, "do not let clients load and unload models")
+	f.StringVar(&s.pprof, "pprof", "", "address of Go's profiles, for developers (default none)")
+	f.StringVar(&o.Folder, "models", "", "folder to watch for models (*.bcnn, *.onnx, *.tflite, *.xml with *.bin, *.cfg with *.weights, or Triton's NAME/VERSION/model.*)")
+	f.BoolVar(&o.Fixed, "fixed", false, "do not let clients load or unload models")
 	backgroundFlag(cmd, &o.Background)
 	deviceFlag(cmd, &o.Session.Device)
 	threadsFlag(cmd, &o.Session.Threads, "CPU threads of each model")
 	intVar(cmd, &o.Session.Parallel, "parallel", 0, maxThreads,
-		"runs at the same time of each model; 0 means as many as threads, 1 on GPUs")
+		"concurrent runs per model; 0 means as many as threads, 1 on GPUs")
 	intVar(cmd, &o.Session.MaxBatch, "batch", 1, maxBatch,
-		"maximum number of images per request and per run of the device")
+		"maximum number of images per request and per device run")
 	durationFlag(cmd, &o.Session.BatchDelay, "batch-delay", 0, time.Minute,
-		"how long a request may wait for others to be batched with, such as 200us; for GPUs")
+		"how long to wait for further requests to batch together, such as 200us; for GPUs")
 	intVar(cmd, &s.bodyMiB, "max-body", 1, 2047, "maximum size of a request, in MiB")
 	sizeFlag(cmd, &o.Memory, "memory", 16<<20, 1<<40,
-		"memory of all requests together, such as 512MiB; one address gets three quarters, more get 429 (default a quarter of what the process may use, up to 2GiB)")
-	intVar(cmd, &o.MaxRequests, "max-requests", 1, 1<<20, "maximum number of requests in progress and waiting, three quarters of them from one address; more get 429")
+		"maximum memory of all requests, such as 512MiB, three quarters of it for one address; beyond it they get 429 (default a quarter of what the process may use, up to 2GiB)")
+	intVar(cmd, &o.MaxRequests, "max-requests", 1, 1<<20, "maximum number of requests in progress and waiting, three quarters of them from one address; beyond it they get 429")
 	intVar(cmd, &o.MaxConnections, "max-connections", 1, 1<<20,
-		"maximum number of connections; beyond it those idle for the longest are closed")
+		"maximum number of connections; beyond it the longest-idle one is closed")
 	durationFlag(cmd, &o.Timeout, "timeout", time.Millisecond, 24*time.Hour,
 		"maximum time of a request, and of reading it")
-	durationFlag(cmd, &s.drain, "drain", time.Millisecond, 24*time.Hour, "how long requests in progress are waited for at the end")
-	f.StringVar(&s.certificate, "tls-cert", "", "file of the certificate (PEM); --tls-key goes with it")
-	f.StringVar(&s.key, "tls-key", "", "file of the private key (PEM)")
+	durationFlag(cmd, &s.drain, "drain", time.Millisecond, 24*time.Hour, "how long to wait for requests in progress at the end")
+	f.StringVar(&s.certificate, "tls-cert", "", "certificate file (PEM), with --tls-key")
+	f.StringVar(&s.key, "tls-key", "", "private key file (PEM)")
 	f.StringVar(&s.tokens, "token-file", "", "file with bearer tokens, one per line; requests must carry one of them")
 	f.BoolVar(&s.logJSON, "log-json", false, "log as JSON")
-	f.StringVar(&s.level, "log-level", "info", "what is logged: debug (every request), info, warn or error, and what is worse")
-	f.BoolVarP(&s.verbose, "verbose", "v", false, "--log-level debug")
+	f.StringVar(&s.level, "log-level", "info", "lowest level that is logged: debug (every request), info, warn or error")
+	f.BoolVarP(&s.verbose, "verbose", "v", false, "same as --log-level debug")
 	return cmd
 }
 

@@ -37,15 +37,14 @@ func newZoo(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "zoo",
 		Short: "List the built-in networks",
-		Long: `List the networks that --model takes by name: the trained ones, and topologies
-of published networks with random weights (always the same ones), to measure
-with. 'bcnn convert --from zoo NAME' writes one to a file.
+		Long: `List the built-in networks that --model takes by name: trained ones, and topologies
+of published networks with random weights (always the same), for timing.
+'bcnn convert --from zoo NAME' writes one to a file.
 
-Multiplications are for one image, padded taps included; 'bcnn convert --help'
-says what is binary. Bytes are those of the weights, as float32 and as a model
-file holds them, and of the whole file.
-
-A second table says what the trained ones were trained on, and how good they are.
+Multiplications are for one image, padded taps included, counted as by 'bcnn
+convert'. Bytes are those of the weights, as float32 and as stored, and of the whole
+file. A second table says what the trained networks were trained on, and how good
+they are.
 
 With --json, one object per line: name, trained, about, training (name, on,
 accuracy, of, source, licence), input, params, macs, binary_macs, macs_by_bits,
