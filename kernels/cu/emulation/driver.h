@@ -23,7 +23,7 @@ enum Result {
 };
 
 // Settings from the environment, read again at every use so that tests can change
-// them; see docs/gpu.md.
+// them; see kernels/cu/README.md.
 int compute_capability();  // 90 for 9.0
 int driver_version();      // 12040 for CUDA 12.4
 bool absent();
