@@ -61,5 +61,5 @@ def test_without_command(monkeypatch, tmp_path):
 
     monkeypatch.setattr(main, "__file__", str(tmp_path / "bitcnn/__main__.py"))
     monkeypatch.setattr(metadata, "files", absent)
-    with pytest.raises(SystemExit, match="was not installed with the package bitcnn"):
+    with pytest.raises(SystemExit, match="the command bcnn is missing"):
         main.command()

@@ -143,7 +143,7 @@ def test_classify():
         for top in (0, True, 1.5):
             with pytest.raises(ValueError, match="want a whole number from 1 on"):
                 model.classify(SAMPLE, top=top)
-        with pytest.raises(TypeError, match="float is not a photo, want a path, bytes, an array or an image of Pillow"):
+        with pytest.raises(TypeError, match="float is not a photo, want a path, bytes, an array or a Pillow image"):
             model.classify(1.5)
 
 

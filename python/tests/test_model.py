@@ -154,7 +154,7 @@ def test_wrong_inputs(digits: bitcnn.Model) -> None:
         (np.zeros((1, 1, 28, 28, 1), np.uint8), ValueError, "tensor is uint8 1×1×28×28×1, want uint8 28×28×1"),
         (np.zeros((), np.uint8), ValueError, "tensor is uint8 without dimensions, want uint8 28×28×1"),
         (np.zeros((0, 28, 28), np.uint8), ValueError, "tensor is uint8 0×28×28, want uint8 28×28×1"),
-        (np.ma.zeros((28, 28, 1), np.uint8), TypeError, "wrong tensor: input: the array is masked"),
+        (np.ma.zeros((28, 28, 1), np.uint8), TypeError, "wrong tensor: input: masked arrays are not supported"),
     ]:
         with pytest.raises(kind) as e:
             digits(x)
@@ -295,7 +295,7 @@ def test_not_twice(digits: bitcnn.Model) -> None:
     bare = bitcnn.Model.__new__(bitcnn.Model)
     with pytest.raises(TypeError):
         bare(images(1))
-    assert repr(bare) == "<bitcnn.Model that was not made>"
+    assert repr(bare) == "<bitcnn.Model, not loaded>"
     bare.close()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

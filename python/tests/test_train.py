@@ -154,9 +154,9 @@ def test_a_broken_checkpoint_is_named(shapes, once, capsys, broken):
     finally:
         checkpoint.write_bytes(whole)
     told = capsys.readouterr().err.splitlines()
-    assert told[-1].startswith(f"bitcnn.train: {checkpoint} is no checkpoint of this training (")
+    assert told[-1].startswith(f"bitcnn.train: {checkpoint} is not a checkpoint of this training (")
     assert "weights_only" not in told[-1]  # no advice to run what is in the file
-    assert told[-1].endswith(f"remove {checkpoint.parent} to begin anew")
+    assert told[-1].endswith(f"remove {checkpoint.parent} to start over")
 
 
 def test_two_trainings_do_not_share_a_folder(shapes, once, capsys):
@@ -165,7 +165,7 @@ def test_two_trainings_do_not_share_a_folder(shapes, once, capsys):
     out, arguments = once
     with loop.alone(out.with_suffix(".training")):
         assert train(shapes, out, *arguments) == 1
-    assert "another training writes into" in capsys.readouterr().err
+    assert "another training is writing to" in capsys.readouterr().err
     assert train(shapes, out, *arguments) == 0
 
 
@@ -197,10 +197,10 @@ def test_photos_for_the_test_may_be_a_folder(shapes, tmp_path, capsys):
             shutil.copy(file, apart / "square")
     out = tmp_path / "net.bcnn"
     assert train(shapes, out, *QUICK[:-1], "1", "--test-photos", str(apart), "--no-teacher") == 0
-    assert "120 to train with, 2 for the test" in capsys.readouterr().out
+    assert "120 for training, 2 for testing" in capsys.readouterr().out
     (apart / "triangle").mkdir()
     assert train(shapes, out, *QUICK[:-1], "1", "--test-photos", str(apart)) == 1
-    assert "triangle: not a class, there are circle, cross, square" in capsys.readouterr().err
+    assert "triangle: not a class; classes: circle, cross, square" in capsys.readouterr().err
 
 
 def test_what_is_wrong_with_photos_is_said(shapes, tmp_path, capsys):
@@ -216,24 +216,24 @@ def test_what_is_wrong_with_photos_is_said(shapes, tmp_path, capsys):
     folder.mkdir()
     fails("no classes, want a folder of photos for each of two classes or more")
     shutil.copy(shapes / "cross" / "Any name 0.png", folder)
-    fails("; its 1 photos are in no folder of a class")
+    fails("; its 1 photos are not in a folder of a class")
     shutil.copytree(shapes / "cross", folder / "cross")
     fails("one class, 'cross', want a folder")
     (folder / "circle").mkdir()
     (folder / "circle" / "notes.txt").write_text("none")
     fails("circle: no photos (*.jpg, ")
     shutil.copy(shapes / "circle" / "Any name 0.png", folder / "circle")
-    fails("circle: 1 photos, and none is left to train with where near duplicates stay together")
+    fails("circle: 1 photos, and none is left for training, as near duplicates stay together")
     for i in range(3):  # another size of the same photo
         side = 50 + 10 * i
         Image.open(shapes / "circle" / "Any name 0.png").resize((side, side)).save(folder / "circle" / f"{i}.png")
-    fails("circle: 4 photos, and none is left for the test where near duplicates stay together")
+    fails("circle: 4 photos, and none is left for testing, as near duplicates stay together")
     for i in range(1, 8):
         for file in (shapes / "circle").glob(f"Any name {i}.*"):
             shutil.copy(file, folder / "circle")
     (folder / "circle" / "broken.jpg").write_bytes(b"\xff\xd8 not really")
     (folder / "circle" / "broken.webp").write_bytes(b"RIFF not really")
-    fails("2 of 53 photos cannot be read; --skip-broken leaves them out")
+    fails("2 of 53 photos cannot be read; --skip-broken skips them")
     assert train(folder, out, *QUICK[:-1], "1", "--no-teacher", "--skip-broken") == 0
     assert "skipping 2 unreadable photos" in capsys.readouterr().out
 
@@ -253,7 +253,7 @@ def test_names_are_printed_with_escapes_and_odd_files_are_no_photos(shapes, tmp_
     assert all(line.isprintable() for line in told.split("\n"))
     with pytest.raises(SystemExit):
         train(folder, tmp_path / "no\x1b")
-    assert r"no\x1b: a model is called *.bcnn" in capsys.readouterr().err
+    assert r"no\x1b: the name must end in .bcnn" in capsys.readouterr().err
 
 
 def test_what_is_transparent_stays_so_for_the_runtime(tmp_path):
@@ -269,11 +269,11 @@ def test_what_is_transparent_stays_so_for_the_runtime(tmp_path):
         (["--size", "33"], "vehiclenet takes 16 to 1024, in steps of 4"),
         (["--size", "12"], "vehiclenet takes 16 to 1024"),
         (["--network", "resnet"], "invalid choice: 'resnet'"),
-        (["--test", "1"], "1 is no fraction between 0 and 1"),
+        (["--test", "1"], "1 is not a fraction between 0 and 1"),
         (["--epochs", "0"], "0 is less than 1"),
-        (["--learning-rate", "2"], "2 is no rate between 0 and 1"),
+        (["--learning-rate", "2"], "2 is not a rate between 0 and 1"),
         (["--device", "toaster"], "--device toaster: "),
-        (["-o", "net.onnx"], "a model is called *.bcnn"),
+        (["-o", "net.onnx"], "the name must end in .bcnn"),
         (["-o", "/no/such/folder/net.bcnn"], "there is no folder /no/such/folder"),
     ],
 )

@@ -195,25 +195,25 @@ def test_training_needs_boxes_of_each_class_and_photos_on_both_sides(scenes, tmp
         assert about in capsys.readouterr().err
         assert not out.exists()
 
-    fails("photos: no photos in this folder and those below it")
+    fails("photos: no photos in this folder or below")
     shutil.copy(scenes / "images" / "000.png", few / "a.png")
     fails("no photo has a file of boxes (NAME.txt beside it, or in labels beside images); for COCO's format")
     (few / "a.txt").write_text("0 0.5 0.5 0.2 0.2\n")
-    fails("1 photos are too few where near duplicates stay together")
+    fails("1 photos cannot be split, as near duplicates stay together")
     for i in range(1, 20):
         shutil.copy(scenes / "images" / f"{i:03}.png", few)
     (folder / "names.txt").write_text("bar\nblock\n")
     fails("block: no box to train with", "--labels", str(folder / "names.txt"), "--test", "0.1")
     (few / "broken.png").write_bytes(b"no image")
-    fails("1 of 21 photos cannot be read; --skip-broken leaves them out")
+    fails("1 of 21 photos cannot be read; --skip-broken skips them")
 
 
 @pytest.mark.parametrize(
     ("arguments", "about"),
     [
         (["--size", "60"], "detector-grey takes 32 to 1024, in steps of 16"),
-        (["--network", "digits", "--labels", "x"], "--labels x: it is for a detector, and digits is none"),
-        (["--network", "digits", "--annotations", "x"], "--annotations x: it is for a detector"),
+        (["--network", "digits", "--labels", "x"], "--labels x: it is for detectors, and digits is not one"),
+        (["--network", "digits", "--annotations", "x"], "--annotations x: it is for detectors"),
         (["--test-annotations", "x"], "--test-annotations x: there are no --test-photos"),
     ],
 )
@@ -360,7 +360,7 @@ def test_files_in_the_format_of_coco(tmp_path):
     # What is beyond the photo is cut for the training and not for the test.
     np.testing.assert_allclose(data.boxes[1, 1], [0, 0, 0.25, 1, 0.45, 1], atol=1e-6)
     assert data.truths[1][1].tolist() == [0, -5, 0, 35, 4, 1]
-    with pytest.raises(PhotosError, match="the category 'cat' is none of the classes: dog"):
+    with pytest.raises(PhotosError, match="the category 'cat' is not one of the classes: dog"):
         annotations.find_coco(file, tmp_path, ("dog",))
 
 
@@ -370,9 +370,9 @@ def test_files_in_the_format_of_coco(tmp_path):
         ("", "not in COCO's format"),
         ('{"images": ', "not in COCO's format"),
         ("[" * 100_000, "not in COCO's format"),
-        ("[]", "images is no list of objects"),
-        ('{"images": [1]}', "images is no list of objects"),
-        ('{"images": {}}', "images is no list of objects"),
+        ("[]", "images is not a list of objects"),
+        ('{"images": [1]}', "images is not a list of objects"),
+        ('{"images": {}}', "images is not a list of objects"),
         ("{}", "no images or no categories"),
         (changed(lambda w: w["images"][0].pop("id")), "images, entry 0: id is not a whole number"),
         (changed(lambda w: w["images"][0].update(id=True)), "images, entry 0: id is not a whole number"),
@@ -391,7 +391,7 @@ def test_files_in_the_format_of_coco(tmp_path):
         (changed(lambda w: w["annotations"][0].update(bbox=[1, 2, 3, "4"])), "a bbox of 4 values, want 4 numbers"),
         (changed(lambda w: w["annotations"][0].update(bbox=[1, 2, -3, 4])), "annotation 0: a box of -3×4"),
         (changed(lambda w: w["annotations"][0].update(bbox=[1, 2, 10**400, 4])), "annotation 0: "),
-        (changed(lambda w: w["annotations"][0].update(bbox=[1, 2, math.nan, 4])), "NaN is no JSON"),
+        (changed(lambda w: w["annotations"][0].update(bbox=[1, 2, math.nan, 4])), "NaN is not JSON"),
         (changed(lambda w: w["annotations"][1].update(iscrowd="no")), "iscrowd is not a whole number"),
     ],
 )

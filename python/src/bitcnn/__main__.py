@@ -23,7 +23,7 @@ def command() -> Path:
     for path in places:
         if path.is_file():
             return path.resolve()
-    sys.exit("the command bcnn was not installed with the package bitcnn, which 'pip install' of its wheel does")
+    sys.exit("the command bcnn is missing; 'pip install' of the bitcnn wheel installs it")
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def _png(array: NDArray[Any]) -> bytes:
     if array.dtype != np.uint8:
         fix = ""
         if np.issubdtype(array.dtype, np.floating):
-            fix = "; values from 0 to 1 become so by (255 * x).round().astype(numpy.uint8)"
+            fix = "; for values from 0 to 1 use (255 * x).round().astype(numpy.uint8)"
         raise TypeError(f"an image of {array.dtype}, want an array of uint8{fix}")
     if array.ndim != 3 or array.shape[2] not in kinds or not array.size:
         raise ValueError(f"an image of shape {array.shape}, want height, width and 1, 3 or 4 channels, in this order")
@@ -97,7 +97,7 @@ def _of_pillow(image: Any) -> bytes:
     from PIL import ImageOps
 
     if image.mode in ("F", "I"):
-        raise TypeError(f"an image of Pillow of mode {image.mode}, whose values have no range; scale them to bytes")
+        raise TypeError(f"a Pillow image of mode {image.mode}, whose values have no range; scale them to bytes")
     image = ImageOps.exif_transpose(image)
     if image.mode in ("LA", "La", "PA", "RGBa") or "transparency" in image.info:
         image = image.convert("RGBA")
@@ -117,7 +117,7 @@ def bytes_of(source: Photo) -> tuple[bytes, str]:
     if _is_pillow(source):
         return _of_pillow(source), ""
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"{type(source).__name__} is not a photo, want a path, bytes, an array or an image of Pillow")
+        raise TypeError(f"{type(source).__name__} is not a photo, want a path, bytes, an array or a Pillow image")
     return read_file(source), f"{escape(os.fspath(source))}: "
 
 

@@ -147,7 +147,7 @@ def _array(x: Any, info: TensorInfo) -> NDArray[Any]:
         except (TypeError, ValueError, RuntimeError, BufferError) as e:
             raise _wrong(info.name, f"{type(x).__name__} is not an array: {e}", TypeError) from e
     elif isinstance(x, np.ma.MaskedArray):
-        raise _wrong(info.name, "the array is masked, and models know no masks; filled() gives an array", TypeError)
+        raise _wrong(info.name, "masked arrays are not supported; use filled()", TypeError)
     typed = x.dtype == info.dtype and x.dtype.isnative
     if not typed or (x.shape != info.shape and x.shape[1:] != info.shape):
         have = x.shape[1:] if x.ndim == len(info.shape) + 1 else x.shape
@@ -370,7 +370,7 @@ class Model(_core.Runner):
         ``source`` is what ``bitcnn.read_image`` takes.
         """
         if len(self.inputs) != 1:
-            raise ValueError(f"the model has {len(self.inputs)} inputs, so that it does not read a photo")
+            raise ValueError(f"the model has {len(self.inputs)} inputs and does not read photos")
         return read_input(self._session, source, self.inputs[0], background)[0]
 
     def classify(self, source: Photo, *, top: int = 5, background: Sequence[int] = (0, 0, 0)) -> list[Class]:
@@ -380,9 +380,9 @@ class Model(_core.Runner):
         Pillow. The answer is that of the command.
         """
         if self._detects:
-            raise ValueError("the network is a detector, whose outputs are boxes and not classes: use detect")
+            raise ValueError("the model is a detector: use detect")
         if len(self.outputs) != 1:
-            raise ValueError(f"the model has {len(self.outputs)} outputs, so that it does not classify")
+            raise ValueError(f"the model has {len(self.outputs)} outputs and does not classify")
         return likeliest(self(self.read_image(source, background=background)), self.labels, top)
 
     def detect(
@@ -431,7 +431,7 @@ class Model(_core.Runner):
 
     def __repr__(self) -> str:
         if not self._session:
-            return "<bitcnn.Model that was not made>"
+            return "<bitcnn.Model, not loaded>"
 
         def describe(infos: Sequence[TensorInfo]) -> str:
             return ", ".join(f"{i.name}: {i.dtype} {i.shape}" for i in infos)

@@ -24,7 +24,7 @@ try:
     from ._networks import RECIPES, ClassifierRecipe, Network, Recipe
     from ._photos import Photos, PhotosError, say
 except ModuleNotFoundError as e:
-    sys.exit(f"{e}: training needs the extra train of the package: torch, onnx, onnxscript, matplotlib and tqdm")
+    sys.exit(f"{e}: training needs torch, onnx, onnxscript, matplotlib and tqdm: pip install 'bitcnn[train]'")
 
 from .. import convert, load
 from .._image import escape
@@ -51,7 +51,7 @@ what PyTorch does, and with 2 where the arguments are wrong.
 def _fraction(text: str) -> float:
     value = float(text)
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no fraction between 0 and 1")
+        raise argparse.ArgumentTypeError(f"{text} is not a fraction between 0 and 1")
     return value
 
 
@@ -65,7 +65,7 @@ def _positive(text: str) -> int:
 def _rate(text: str) -> float:
     value = float(text)
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no rate between 0 and 1")
+        raise argparse.ArgumentTypeError(f"{text} is not a rate between 0 and 1")
     return value
 
 
@@ -79,39 +79,39 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m bitcnn.train", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "photos", type=Path, metavar="PHOTOS", help="the folder of the classes' folders, or of photos with boxes"
+        "photos", type=Path, metavar="PHOTOS", help="folder with one folder per class, or of photos with boxes"
     )
-    parser.add_argument("-o", "--out", type=Path, required=True, help="the model to write, *.bcnn")
+    parser.add_argument("-o", "--out", type=Path, required=True, help="model to write, *.bcnn")
     parser.add_argument("--network", choices=[*RECIPES, *DETECTORS], default="vehiclenet", help="(default %(default)s)")
-    parser.add_argument("--size", type=_positive, help="pixels of a side of the input (default: the network's)")
+    parser.add_argument("--size", type=_positive, help="width and height of the input (default: the network's)")
     parser.add_argument(
         "--test", type=_fraction, default=0.2, help="fraction held out for testing (default %(default)s)"
     )
     parser.add_argument(
-        "--test-photos", type=Path, help="a folder of the same classes to test on, in place of a held-out fraction"
+        "--test-photos", type=Path, help="test on this folder of the same classes instead of a held-out fraction"
     )
-    parser.add_argument("--annotations", type=Path, help="of a detector: boxes of the photos, in COCO's format")
+    parser.add_argument("--annotations", type=Path, help="boxes of the photos, in COCO's format (for detectors)")
     parser.add_argument("--test-annotations", type=Path, help="the same for --test-photos")
     parser.add_argument(
-        "--labels", type=Path, help="of a detector: a file of the classes' names, one a line (default: of the file)"
+        "--labels", type=Path, help="file of class names, one per line (for detectors; default: those of --annotations)"
     )
     parser.add_argument(
         "--epochs",
         type=_positive,
-        help="passes over the photos; the teacher takes half as many (default: by their number)",
+        help="epochs; the teacher takes half as many (default: by the number of photos)",
     )
     parser.add_argument("--batch", type=_positive, help="batch size (default: the network's)")
     parser.add_argument("--learning-rate", type=_rate, help="(default: the network's)")
-    parser.add_argument("--no-teacher", action="store_true", help="train on the labels alone")
+    parser.add_argument("--no-teacher", action="store_true", help="train on the labels only")
     parser.add_argument(
-        "--mirror", action="store_true", help="mirror half of the photos: for things without a left and right"
+        "--mirror", action="store_true", help="mirror half of the photos, if left and right do not matter"
     )
-    parser.add_argument("--skip-broken", action="store_true", help="leave out photos that cannot be read")
+    parser.add_argument("--skip-broken", action="store_true", help="skip unreadable photos")
     parser.add_argument(
         "--seed", type=int, default=0, help="seed for the split and all other randomness (default %(default)s)"
     )
-    parser.add_argument("--device", default="cpu", help='where PyTorch trains, such as "cuda" (default %(default)s)')
-    parser.add_argument("--threads", type=_positive, help="threads of PyTorch (default: its own choice)")
+    parser.add_argument("--device", default="cpu", help='device to train on, such as "cuda" (default %(default)s)')
+    parser.add_argument("--threads", type=_positive, help="PyTorch threads (default: PyTorch's choice)")
     return parser
 
 
@@ -151,10 +151,10 @@ def _apart(args: argparse.Namespace, recipe: ClassifierRecipe, size: int) -> tup
     if args.test_photos is None:
         train, test = photos_of.split(everything.photos, groups, args.test, args.seed)
         apart = everything.photos.part(test)
-        say(f"{len(train)} to train with, {len(test)} for the test, {alike} near duplicates kept together")
+        say(f"{len(train)} for training, {len(test)} for testing, {alike} near duplicates kept together")
         return _Data(everything.photos.part(train), everything.images[train]), apart
     apart = photos_of.find(args.test_photos, everything.photos.labels)
-    say(f"{len(everything.photos.files)} to train with, {len(apart.files)} for the test")
+    say(f"{len(everything.photos.files)} for training, {len(apart.files)} for testing")
     return everything, apart
 
 
@@ -168,7 +168,7 @@ def _warn_of_classes(photos: Photos, groups: Sequence[int]) -> None:
             if told <= 5:
                 say(f"nearly the same photo in two classes: {photos.files[j]} and {photos.files[i]}")
     if told > 5:
-        say(f"… and {told - 5} more of them")
+        say(f"… and {told - 5} more")
 
 
 def _epochs(recipe: Recipe, photos: int) -> int:
@@ -278,7 +278,7 @@ def _finish(
     log(f"runtime and PyTorch agree on {same} of {comparison.images} photos,")
     log(f"and outputs differ by at most {comparison.difference:.1e} of the largest")
     for i in comparison.different[:5]:
-        log(f"  another answer: {test.photos.files[i]}")
+        log(f"  different answer: {test.photos.files[i]}")
     log(f"{args.out}: {args.out.stat().st_size} bytes; see {folder / 'confusion.png'} for the confusion matrix")
     return 0 if comparison.ok else 1
 
@@ -291,13 +291,13 @@ def _checked(
     if size < recipe.least or size % recipe.step or size > 1024:
         parser.error(f"--size {size}: {args.network} takes {recipe.least} to 1024, in steps of {recipe.step}")
     if args.out.suffix != ".bcnn":
-        parser.error(f"-o {args.out}: a model is called *.bcnn")
+        parser.error(f"-o {args.out}: the name must end in .bcnn")
     if not args.out.parent.is_dir():
         parser.error(f"-o {args.out}: there is no folder {args.out.parent}")
     boxes = {"--annotations": args.annotations, "--test-annotations": args.test_annotations, "--labels": args.labels}
     for option, value in boxes.items():
         if value is not None and isinstance(recipe, ClassifierRecipe):
-            parser.error(f"{option} {value}: it is for a detector, and {args.network} is none")
+            parser.error(f"{option} {value}: it is for detectors, and {args.network} is not one")
     if args.test_annotations is not None and args.test_photos is None:
         parser.error(f"--test-annotations {args.test_annotations}: there are no --test-photos")
     try:
@@ -338,7 +338,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(escape(f"bitcnn.train: {e}"), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(escape(f"stopped; the same command goes on from the last epoch in {folder}{os.sep}"), file=sys.stderr)
+        print(escape(f"stopped; repeat the command to resume from the last epoch in {folder}{os.sep}"), file=sys.stderr)
         return 130
 
 

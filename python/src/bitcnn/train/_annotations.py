@@ -94,7 +94,7 @@ def find_photos(folder: Path) -> list[Path]:
                 continue
             if path.is_dir():
                 if path.is_symlink() and not links:
-                    raise PhotosError(f"{path}: a link to a folder, which is followed only directly in {folder}")
+                    raise PhotosError(f"{path}: a link to a folder, followed only directly in {folder}")
                 below(path, False)
             elif path.suffix.lower() in OWN + BY_PILLOW + BY_HEIF:
                 found.append(path)
@@ -150,7 +150,7 @@ def find_yolo(folder: Path, labels: Sequence[str] | None) -> Annotated:
     """
     files = find_photos(folder)
     if not files:
-        raise PhotosError(f"{folder}: no photos in this folder and those below it")
+        raise PhotosError(f"{folder}: no photos in this folder or below")
     boxes, found = [], 0
     for file in files:
         lines = _lines_of(file)
@@ -168,7 +168,7 @@ def find_yolo(folder: Path, labels: Sequence[str] | None) -> Annotated:
 
 
 def _fail(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 class _Entries:
@@ -177,7 +177,7 @@ class _Entries:
     def __init__(self, file: Path, whole: Any, name: str) -> None:
         entries = whole.get(name, []) if isinstance(whole, dict) else None
         if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
-            raise PhotosError(f"{file}: not in COCO's format: {name} is no list of objects")
+            raise PhotosError(f"{file}: not in COCO's format: {name} is not a list of objects")
         self.file, self.name, self.entries = file, name, entries
 
     def field(self, i: int, key: str, kind: type, default: Any = None) -> Any:
@@ -211,7 +211,7 @@ def find_coco(file: Path, folder: Path, labels: Sequence[str] | None) -> Annotat
         labels = own
     for name in own:
         if name not in labels:
-            raise PhotosError(f"{file}: the category {name!r} is none of the classes: {', '.join(labels)}")
+            raise PhotosError(f"{file}: the category {name!r} is not one of the classes: {', '.join(labels)}")
     class_of = {number: list(labels).index(name) for number, name in names.items()}
 
     files: list[Path] = []
@@ -222,7 +222,7 @@ def find_coco(file: Path, folder: Path, labels: Sequence[str] | None) -> Annotat
             raise PhotosError(f"{file}: two images have the id {number}")
         path = PurePath(name)
         if not name or "\0" in name or path.is_absolute() or ".." in path.parts or path == PurePath():
-            raise PhotosError(f"{file}: the image {number} is called {name!r}, which is no file in the folder")
+            raise PhotosError(f"{file}: the image {number} is called {name!r}, which is not a file in the folder")
         rows[number] = []
         files.append(folder / path)
 

@@ -117,7 +117,7 @@ def _check_objects(data: Read) -> None:
     single = (data.boxes[..., CLASS] >= 0) & (data.boxes[..., CROWD] == 0)
     empty = int((single & ~is_object(data.boxes)).sum())
     if empty:
-        say(f"leaving out {empty} box{'es' if empty > 1 else ''} without an area on the photo")
+        say(f"skipping {empty} box{'es' if empty > 1 else ''} without an area on the photo")
     of = data.boxes[..., CLASS][is_object(data.boxes)].long()
     counts = torch.bincount(of, minlength=len(data.photos.labels)).tolist()
     for label, n in zip(data.photos.labels, counts, strict=True):
@@ -141,7 +141,7 @@ def _split(groups: Sequence[int], fraction: float, seed: int) -> tuple[list[int]
         side = test if len(test) + len(together) <= wanted else train
         side += together
     if not train or not test:
-        raise PhotosError(f"{len(groups)} photos are too few where near duplicates stay together")
+        raise PhotosError(f"{len(groups)} photos cannot be split, as near duplicates stay together")
     return sorted(train), sorted(test)
 
 
@@ -154,18 +154,16 @@ def apart(args: argparse.Namespace, recipe: DetectorRecipe, size: int) -> tuple[
     if args.test_photos is not None:
         others = find(args.test_photos, args.test_annotations, everything.photos.labels)
         train, test = everything, read(others, "test", recipe.channels, size, args.skip_broken)
-        say(f"{len(train.images)} to train with, {len(test.images)} for the test")
+        say(f"{len(train.images)} for training, {len(test.images)} for testing")
     else:
         groups = photos_of.near_duplicates(everything.images)
         sides = _split(groups, args.test, args.seed)
         train, test = map(everything.part, sides)
         alike = len(groups) - len(set(groups))
-        say(
-            f"{len(train.images)} to train with, {len(test.images)} for the test, {alike} near duplicates kept together"
-        )
+        say(f"{len(train.images)} for training, {len(test.images)} for testing, {alike} near duplicates kept together")
     _check_objects(train)
     if not any(len(t) for t in test.truths):
-        raise PhotosError("there is no box on the photos of the test")
+        raise PhotosError("no boxes on the test photos")
     return train, test
 
 
@@ -265,6 +263,6 @@ def finish(
     same = found.photos - len(different)
     log(f"runtime and PyTorch find the same boxes on {same} of {found.photos} photos")
     for i in different[:5]:
-        log(f"  other boxes: {test.photos.files[i]}")
+        log(f"  different boxes: {test.photos.files[i]}")
     log(f"{args.out}: {args.out.stat().st_size} bytes; see {folder / 'precision.png'} for precision by recall")
     return 1 if len(different) > _ROUNDED * found.photos else 0

@@ -161,13 +161,13 @@ def _save(path: Path, content: dict[str, Any]) -> None:
 
 def _resume(checkpoint: Path, settings: str, net: nn.Module, optimiser: torch.optim.Optimizer) -> tuple[int, float]:
     """Takes over a checkpoint. Returns how many epochs it has behind it, and their seconds."""
-    again = f"remove {checkpoint.parent} to begin anew"
+    again = f"remove {checkpoint.parent} to start over"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what is refused anyway
             last = torch.load(checkpoint, map_location="cpu", weights_only=True)
         if last["settings"] != settings:
-            raise SettingsError(f"{checkpoint} is of other photos or settings; {again}")
+            raise SettingsError(f"{checkpoint} is from other photos or settings; {again}")
         net.load_state_dict(last["weights"])
         optimiser.load_state_dict(last["optimiser"])
         torch.set_rng_state(last["random"])
@@ -175,10 +175,10 @@ def _resume(checkpoint: Path, settings: str, net: nn.Module, optimiser: torch.op
     except SettingsError:
         raise
     except pickle.UnpicklingError as e:  # which tells how to run what is in the file
-        raise SettingsError(f"{checkpoint} is no checkpoint of this training (not weights alone); {again}") from e
+        raise SettingsError(f"{checkpoint} is not a checkpoint of this training (not weights alone); {again}") from e
     except Exception as e:  # whatever a broken file makes of the reader: it has no error of its own
         why = (str(e).splitlines() or [type(e).__name__])[0]
-        raise SettingsError(f"{checkpoint} is no checkpoint of this training ({why}); {again}") from e
+        raise SettingsError(f"{checkpoint} is not a checkpoint of this training ({why}); {again}") from e
 
 
 @contextmanager
@@ -191,7 +191,7 @@ def alone(folder: Path) -> Iterator[None]:
             else:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as e:  # as fcntl says it, and msvcrt
-            raise SettingsError(f"another training writes into {folder}; wait for it, or choose another -o") from e
+            raise SettingsError(f"another training is writing to {folder}; wait for it, or choose another -o") from e
         yield
 
 
@@ -212,7 +212,7 @@ def train(net: nn.Module, task: Task, settings: Settings, checkpoint: Path, log:
     if checkpoint.exists():
         done, seconds = _resume(checkpoint, mine, net, optimiser)
         if done < settings.epochs:
-            log(f"going on after epoch {done}")
+            log(f"resuming after epoch {done}")
 
     binary = [m for m in net.modules() if isinstance(m, BinaryLayer)]
     what = settings.network if settings.binary else f"teacher of {settings.network}"

@@ -61,12 +61,12 @@ def find(folder: Path, labels: Sequence[str] | None = None) -> Photos:
     names = sorted(d.name for d in folder.iterdir() if d.is_dir() and not d.name.startswith("."))
     for name in names:
         if labels is not None and name not in labels:
-            raise PhotosError(f"{folder / name}: not a class, there are {', '.join(labels)}")
+            raise PhotosError(f"{folder / name}: not a class; classes: {', '.join(labels)}")
         if not name.isprintable():
-            raise PhotosError(f"{folder / name!r}: a folder's name is the label of its class, and this is none")
+            raise PhotosError(f"{folder / name!r}: this folder name cannot be the label of a class")
     if labels is None and len(names) < 2:
         loose = sum(f.suffix.lower() in OWN + BY_PILLOW + BY_HEIF for f in folder.iterdir())
-        why = f"; its {loose} photos are in no folder of a class" if loose else ""
+        why = f"; its {loose} photos are not in a folder of a class" if loose else ""
         have = f"one class, {names[0]!r}" if names else "no classes"
         raise PhotosError(f"{folder}: {have}, want a folder of photos for each of two classes or more{why}")
     found = Photos(tuple(labels or names), (), ())
@@ -171,7 +171,7 @@ def check_all_read(good: int, of: int, skip: bool) -> None:
     if good < of:
         broken = of - good
         if not skip:
-            raise PhotosError(f"{broken} of {of} photos cannot be read; --skip-broken leaves them out")
+            raise PhotosError(f"{broken} of {of} photos cannot be read; --skip-broken skips them")
         say(f"skipping {broken} unreadable photo{'s' if broken > 1 else ''}")
 
 
@@ -235,10 +235,10 @@ def split(photos: Photos, groups: Sequence[int], fraction: float, seed: int) -> 
             test += together
         else:
             train += together
-    for side, name in ((train, "to train with"), (test, "for the test")):
+    for side, name in ((train, "for training"), (test, "for testing")):
         missing = set(have) - {photos.classes[i] for i in side}
         for c in sorted(missing):
             raise PhotosError(
-                f"{photos.labels[c]}: {have[c]} photos, and none is left {name} where near duplicates stay together"
+                f"{photos.labels[c]}: {have[c]} photos, and none is left {name}, as near duplicates stay together"
             )
     return sorted(train), sorted(test)
