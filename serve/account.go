@@ -44,10 +44,10 @@ func (a *account) take(client string, n int64) error {
 	if n > a.share-has || n > a.most-a.used {
 		a.metrics.rejected.WithLabelValues(a.reason).Inc()
 		if n > a.share-has {
-			return failf(codes.ResourceExhausted, "%d %s for your address, %d more make more than the %d that one gets", has,
+			return failf(codes.ResourceExhausted, "%d %s from your address; %d more would exceed its limit of %d", has,
 				a.what, n, a.share)
 		}
-		return failf(codes.ResourceExhausted, "%d %s, %d more make more than the %d that all get", a.used, a.what, n, a.most)
+		return failf(codes.ResourceExhausted, "%d %s; %d more would exceed the limit of %d", a.used, a.what, n, a.most)
 	}
 	a.used += n
 	a.clients[client] = has + n
@@ -82,7 +82,7 @@ type hold struct {
 func (h *hold) take(n int64) error {
 	if n > h.of.share-h.bytes {
 		h.of.metrics.rejected.WithLabelValues(h.of.reason).Inc()
-		return badf("%w: the request takes %d bytes of memory, of %d that one address gets", errBody, h.bytes+n, h.of.share)
+		return badf("%w: the request needs %d bytes of memory, one address gets %d", errBody, h.bytes+n, h.of.share)
 	}
 	if err := h.of.take(h.client, n); err != nil {
 		return err

@@ -19,10 +19,10 @@ func TestAccount(t *testing.T) {
 	a := newAccount("bytes are taken", "memory", 100, newMetrics())
 	require.NoError(t, a.take("a", 75))
 	err := a.take("a", 1)
-	require.ErrorContains(t, err, "75 bytes are taken for your address, 1 more make more than the 75 that one gets")
+	require.ErrorContains(t, err, "75 bytes are taken from your address; 1 more would exceed its limit of 75")
 	require.Equal(t, codes.ResourceExhausted, classified(err).code)
 	require.NoError(t, a.take("b", 25), "others get what is left")
-	require.ErrorContains(t, a.take("c", 1), "100 bytes are taken, 1 more make more than the 100 that all get")
+	require.ErrorContains(t, a.take("c", 1), "100 bytes are taken; 1 more would exceed the limit of 100")
 	a.give("b", 25)
 	h := hold{of: a, client: "c"}
 	require.ErrorIs(t, h.take(76), errBody, "no waiting helps")

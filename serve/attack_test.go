@@ -112,7 +112,7 @@ func TestOversized(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, z.Close())
 	post(t, path, bomb.Bytes(), "Content-Encoding", "gzip").fails(t, http.StatusRequestEntityTooLarge,
-		"more than the 100000 bytes")
+		"more than 100000 bytes")
 	post(t, path, []byte("this is no gzip"), "Content-Encoding", "gzip").fails(t, 400, "gzip: invalid header")
 	post(t, path, []byte("this is no zlib"), "Content-Encoding", "deflate").fails(t, 400, "zlib: invalid header")
 	post(t, path, []byte("x"), "Content-Encoding", "br").fails(t, 400, `the encoding "br", want gzip or deflate`)
@@ -257,7 +257,7 @@ func TestBusy(t *testing.T) {
 	<-theGate.begun
 	require.Eventually(t, func() bool { return s.requests.taken() == 3 }, time.Minute, time.Millisecond)
 	r := post(t, url+"/v2/models/digits/infer", []byte(imageJSON))
-	r.fails(t, http.StatusTooManyRequests, "3 requests are in progress or wait")
+	r.fails(t, http.StatusTooManyRequests, "3 requests are in progress or waiting")
 	require.Equal(t, "1", r.header.Get("Retry-After"))
 	_, err := pb.NewGRPCInferenceServiceClient(connect(t, wire)).ModelInfer(t.Context(),
 		&pb.ModelInferRequest{ModelName: "digits"})
@@ -282,7 +282,7 @@ func TestBuffered(t *testing.T) {
 	require.NoError(t, s.memory.take("somebody", 3<<18))
 	require.NoError(t, s.memory.take("another", 1<<18))
 	post(t, url+"/v2/models/digits/infer", []byte(imageJSON)).fails(t, http.StatusTooManyRequests,
-		"1048576 bytes of memory are taken by requests, 32768 more make more than the 1048576 that all get")
+		"1048576 bytes of memory are taken by requests; 32768 more would exceed the limit of 1048576")
 	require.Equal(t, 200, get(t, url+"/v2/health/ready").status, "it is busy, not ill")
 	require.Equal(t, 200, get(t, url+"/metrics").status)
 	s.memory.give("somebody", 3<<18)
@@ -294,7 +294,7 @@ func TestBuffered(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	s := gated(t, Options{Timeout: 50 * time.Millisecond})
 	url := overWeb(t, s)
-	(<-question(t, url)).fails(t, http.StatusGatewayTimeout, "the time for the request is over")
+	(<-question(t, url)).fails(t, http.StatusGatewayTimeout, "the request timed out")
 	<-theGate.begun
 	theGate.set(false, nil)
 	fine(t, url)
@@ -306,7 +306,7 @@ func TestPanic(t *testing.T) {
 	url, client := overWeb(t, s), overWire(t, s)
 	theGate.set(false, "broken")
 	post(t, url+"/v2/models/digits/infer", []byte(imageJSON)).fails(t, http.StatusInternalServerError,
-		"a fault of the server: broken")
+		"internal error: broken")
 	_, err := client.ModelInfer(t.Context(), &pb.ModelInferRequest{
 		ModelName: "digits", RawInputContents: [][]byte{make([]byte, 784)},
 		Inputs: []*pb.ModelInferRequest_InferInputTensor{{Name: "input", Datatype: "UINT8", Shape: []int64{1, 28, 28, 1}}},
@@ -323,7 +323,7 @@ func TestTokens(t *testing.T) {
 	client := pb.NewGRPCInferenceServiceClient(connect(t, wire))
 	for _, path := range []string{"/v2", "/v2/models/digits", "/v2/models/digits/ready", "/metrics", "/page/models"} {
 		get(t, url+path).fails(t, http.StatusUnauthorized, "no bearer token")
-		ask(t, "GET", url+path, nil, "Authorization", "Bearer wrong").fails(t, http.StatusUnauthorized, "not known")
+		ask(t, "GET", url+path, nil, "Authorization", "Bearer wrong").fails(t, http.StatusUnauthorized, "invalid bearer token")
 		ask(t, "GET", url+path, nil, "Authorization", "Basic second").fails(t, http.StatusUnauthorized, "no bearer token")
 		require.Equal(t, 200, ask(t, "GET", url+path, nil, "Authorization", "bearer second").status)
 	}

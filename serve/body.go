@@ -67,7 +67,7 @@ func (b *body) read(r io.Reader, limit int64, grow func() error) error {
 		n, err = r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
 		b.bytes = b.bytes[:len(b.bytes)+n]
 		if int64(len(b.bytes)) > limit {
-			err = badf("%w: more than the %d bytes that are read", errBody, limit)
+			err = badf("%w: more than %d bytes", errBody, limit)
 		}
 	}
 	if err != io.EOF {
@@ -164,9 +164,9 @@ func bodyError(err error) error {
 	case errors.As(err, &large):
 		return badf("%w: at most %d bytes are read", errBody, large.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return failure{codes.DeadlineExceeded, errors.New("the time for reading the body is over")}
+		return failure{codes.DeadlineExceeded, errors.New("timeout while reading the body")}
 	case errors.As(err, &network): // it names addresses
-		return failure{codes.Canceled, errors.New("the client has gone away")}
+		return failure{codes.Canceled, errors.New("the client disconnected")}
 	}
 	return badf("the body cannot be read: %w", err)
 }

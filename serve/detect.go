@@ -51,7 +51,7 @@ func (m *model) outputBytes() (size int64) {
 func (s *Server) postDetect(w http.ResponseWriter, r *http.Request) error {
 	return s.withImages(w, r, func(ctx context.Context, m *model, body *body) error {
 		if m.detector == nil {
-			return badf("the model %s is no detector; ask /classify", text.Quote(m.name))
+			return badf("the model %s is not a detector; use /classify", text.Quote(m.name))
 		}
 		opts, err := selection(r.URL.Query())
 		if err != nil {

@@ -92,13 +92,13 @@ func TestDetect(t *testing.T) {
 			post(t, at+"/detect"+query, image).fails(t, 400, want)
 		}
 		post(t, at+"/detect", []byte("no image")).fails(t, 400, "cannot read this image: unsupported image format")
-		post(t, at+"/classify", image).fails(t, 400, "is a detector, which finds boxes; ask /detect")
+		post(t, at+"/classify", image).fails(t, 400, "is a detector; use /detect")
 		var p picture.Profile
 		post(t, at+"/profile", image).decode(t, &p)
 		require.NotEmpty(t, p.Steps)
 	}
-	post(t, url+"/v2/models/mute/detect", image).fails(t, 400, "does not classify images of bytes")
-	post(t, url+"/v2/models/digits/detect", image).fails(t, 400, "is no detector; ask /classify")
+	post(t, url+"/v2/models/mute/detect", image).fails(t, 400, "does not classify photos")
+	post(t, url+"/v2/models/digits/detect", image).fails(t, 400, "is not a detector; use /classify")
 	post(t, url+"/v2/models/none/detect", image).fails(t, 404, "no model")
 	nothingLeft(t, s)
 

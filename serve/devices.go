@@ -10,7 +10,7 @@ import (
 type deviceCollector struct{}
 
 var deviceMemory = prometheus.NewDesc("bcnn_device_memory_bytes",
-	"Memory of a device that models may run on, 0 where it is not known.", []string{"device", "name"}, nil)
+	"Memory of a device, 0 if unknown.", []string{"device", "name"}, nil)
 
 // Describe implements prometheus.Collector.
 func (deviceCollector) Describe(c chan<- *prometheus.Desc) { c <- deviceMemory }

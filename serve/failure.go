@@ -48,9 +48,9 @@ func classified(err error) failure {
 	case status.Code(err) != codes.Unknown: // of gRPC itself
 		return failure{status.Code(err), errors.New(status.Convert(err).Message())}
 	case errors.Is(err, context.DeadlineExceeded):
-		return failure{codes.DeadlineExceeded, errors.New("the time for the request is over")}
+		return failure{codes.DeadlineExceeded, errors.New("the request timed out")}
 	case errors.Is(err, context.Canceled):
-		return failure{codes.Canceled, errors.New("the client has gone away")}
+		return failure{codes.Canceled, errors.New("the client disconnected")}
 	case errors.Is(err, bitcnn.ErrClosed):
 		return failure{codes.Unavailable, err}
 	case errors.Is(err, bitcnn.ErrShape):

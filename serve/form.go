@@ -49,13 +49,13 @@ func fileOf(form, delimiter []byte) ([]byte, error) {
 		return nil, err
 	}
 	if len(content) > 0 {
-		return nil, fmt.Errorf("it begins with something else than the line %s", text.Quote(string(delimiter)))
+		return nil, fmt.Errorf("it does not begin with the line %s", text.Quote(string(delimiter)))
 	}
 	var picture []byte
 	files, fields := 0, 0
 	for part := 1; !last; part++ {
 		if part > mostParts {
-			return nil, fmt.Errorf("more than the %d parts that are read", mostParts)
+			return nil, fmt.Errorf("more than %d parts", mostParts)
 		}
 		file := false
 		if file, rest, err = partHead(rest); err == nil {
@@ -89,7 +89,7 @@ func partContent(form, delimiter []byte) (content, rest []byte, last bool, err e
 	for from := 0; ; {
 		i := bytes.Index(form[from:], line)
 		if i < 0 {
-			return nil, nil, false, fmt.Errorf("no line %s follows", text.Quote(string(delimiter)))
+			return nil, nil, false, fmt.Errorf("the line %s is missing", text.Quote(string(delimiter)))
 		}
 		at := from + i
 		from = at + len(line)
@@ -112,7 +112,7 @@ func delimiterEnd(after []byte) (rest []byte, last bool, err error) {
 	after = bytes.TrimLeft(after, " \t")
 	rest, ok := bytes.CutPrefix(after, []byte("\r\n"))
 	if !ok && (!last || len(after) > 0) {
-		return nil, false, fmt.Errorf("the line of a delimiter goes on: %s", text.Quote(string(after[:min(len(after), 16)])))
+		return nil, false, fmt.Errorf("unexpected text after a delimiter: %s", text.Quote(string(after[:min(len(after), 16)])))
 	}
 	return rest, last, nil
 }

@@ -101,7 +101,7 @@ func (s *Server) guard(ctx context.Context, method, model string, call func(cont
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("a fault of the server: %v", p)
+			err = fmt.Errorf("internal error: %v", p)
 			s.log.ErrorContext(ctx, "panic", "method", method, "panic", p, "stack", string(debug.Stack()))
 		}
 		if err != nil {
@@ -303,7 +303,7 @@ func requestOf(r *pb.ModelInferRequest) (*tensor.Request, error) {
 		case in.GetParameters()["shared_memory_region"] != nil:
 			return nil, fmt.Errorf("input %s: %w", text.Quote(t.Name), tensor.ErrShared)
 		case raw && in.GetContents() != nil:
-			return nil, fmt.Errorf("input %s has contents beside raw_input_contents; want one of them", text.Quote(t.Name))
+			return nil, fmt.Errorf("input %s has both contents and raw_input_contents; want one of them", text.Quote(t.Name))
 		case raw:
 			t.Data = r.RawInputContents[i]
 		default:
@@ -357,7 +357,7 @@ func appendContents(dst []byte, datatype string, c *pb.InferTensorContents) ([]b
 			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
 		}
 	default:
-		return dst, fmt.Errorf("datatype %s is none that models read", text.Quote(datatype))
+		return dst, fmt.Errorf("datatype %s is not supported", text.Quote(datatype))
 	}
 	return dst, nil
 }

@@ -135,7 +135,7 @@ const mostClasses = 1000
 func (s *Server) postClassify(w http.ResponseWriter, r *http.Request) error {
 	return s.withImages(w, r, func(ctx context.Context, m *model, body *body) error {
 		if m.classifier == nil {
-			return badf("the model %s is a detector, which finds boxes; ask /detect", text.Quote(m.name))
+			return badf("the model %s is a detector; use /detect", text.Quote(m.name))
 		}
 		o := picture.Options{Top: 1, Seen: wantsSeen(r)}
 		if top := r.URL.Query().Get("top"); top != "" {
@@ -173,7 +173,7 @@ func (s *Server) postProfile(w http.ResponseWriter, r *http.Request) error {
 		select {
 		case s.profiling <- struct{}{}:
 		default:
-			return failf(codes.ResourceExhausted, "steps are being measured for somebody else")
+			return failf(codes.ResourceExhausted, "steps are being measured for another client")
 		}
 		defer func() { <-s.profiling }()
 		p, err := picture.Measure(ctx, m.name, m.session, image)
@@ -190,7 +190,7 @@ func (s *Server) withImages(w http.ResponseWriter, r *http.Request, do job) erro
 	any := func(*model) int64 { return math.MaxInt64 }
 	return s.withModel(w, r, any, func(ctx context.Context, m *model, body *body) error {
 		if m.classifier == nil && m.detector == nil {
-			return badf("the model %s does not classify images of bytes; ask for an inference", text.Quote(m.name))
+			return badf("the model %s does not classify photos; use /infer", text.Quote(m.name))
 		}
 		var err error
 		if body.bytes, err = pictureOf(r.Header.Get("Content-Type"), body.bytes); err != nil {

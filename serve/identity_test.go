@@ -97,7 +97,7 @@ func TestLogOfHTTP(t *testing.T) {
 		require.Contains(t, request()[0], " path="+c.path+" model="+c.model+" from=127.0.0.1:", c.path)
 		require.Contains(t, request()[0], " status="+c.status+" took=", c.path)
 	}
-	require.Len(t, log.lines("model that is not there", "model=none", "request_id=id-c"), 1)
+	require.Len(t, log.lines("requested an unknown model", "model=none", "request_id=id-c"), 1)
 	require.Len(t, log.lines(`msg="model unloaded" model=digits`, "request_id=id-i"), 1)
 	require.Len(t, log.lines(`msg="model loaded" model=digits`, "request_id=id-k"), 1)
 	long := ask(t, "GET", url+"/v2/models/"+strings.Repeat("m", 5000), nil)
@@ -106,7 +106,7 @@ func TestLogOfHTTP(t *testing.T) {
 		time.Millisecond)
 	made := long.header.Get(headerID)
 	require.Len(t, made, 32)
-	require.Len(t, log.lines("model that is not there", "request_id="+made), 1)
+	require.Len(t, log.lines("requested an unknown model", "request_id="+made), 1)
 }
 
 // A fault is found by the id that its client was told.

@@ -22,7 +22,7 @@ import (
 // follows from their size. Its outputs are binary data.
 func (m *model) raw(data []byte) (*tensor.Request, error) {
 	if len(m.inputs) != 1 {
-		return nil, fmt.Errorf("data without JSON are for models of one input; %s has %s", text.Quote(m.name), names(m.inputs))
+		return nil, fmt.Errorf("data without JSON is for models with one input; %s has %s", text.Quote(m.name), names(m.inputs))
 	}
 	p := m.inputs[0]
 	image := p.Elements() * tensor.Size(p.datatype)
@@ -138,11 +138,11 @@ func (m *model) wanted(r *tensor.Request) ([]wantedOutput, error) {
 			return nil, badf("the model %s has no output %s; it has %s", text.Quote(m.name), text.Quote(o.Name),
 				names(m.outputs))
 		case seen[i]:
-			return nil, badf("output %s is asked for twice", text.Quote(o.Name))
+			return nil, badf("output %s is requested twice", text.Quote(o.Name))
 		case o.Classes < 0:
 			return nil, badf("output %s: %d classes, want 1 or more", text.Quote(o.Name), o.Classes)
 		case o.Classes > 0 && (m.outputs[i].Shape.Pixels() != 1 || m.outputs[i].datatype != tensor.FP32):
-			return nil, badf("output %s is no list of classes", text.Quote(o.Name))
+			return nil, badf("output %s is not a list of classes", text.Quote(o.Name))
 		}
 		seen[i] = true
 		list = append(list, wantedOutput{o, i})
@@ -168,7 +168,7 @@ func (m *model) tensors(h *hold, inputs []tensor.Tensor) ([]bitcnn.Tensor, error
 			return nil, badf("the model %s has no input %s; it has %s", text.Quote(m.name), text.Quote(t.Name), names(m.inputs))
 		}
 		if seen[i] {
-			return nil, badf("input %s is there twice", text.Quote(t.Name))
+			return nil, badf("input %s is given twice", text.Quote(t.Name))
 		}
 		seen[i] = true
 		p := m.inputs[i]
@@ -328,7 +328,7 @@ func (m *model) classes(w wantedOutput, out bitcnn.Tensor, values []float32) (te
 		of := values[i*n : (i+1)*n]
 		for _, v := range of {
 			if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
-				return t, badf("output %s has %v, of which there are no classes: ask for its values", text.Quote(w.Name), v)
+				return t, badf("output %s has %v, not the scores of classes: request its values", text.Quote(w.Name), v)
 			}
 		}
 		for _, c := range vision.TopK(of, nil, k) {

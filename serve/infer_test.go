@@ -255,7 +255,7 @@ func TestWrongRequests(t *testing.T) {
 		require.Contains(t, status.Convert(err).Message(), c.fault)
 	}
 	part := object{"name": "a", "datatype": "FP32", "shape": []int{1, 3}, "data": []int{1, 2, 3}}
-	post(t, url+"/v2/models/sum/infer", object{"inputs": []any{part, part}}).fails(t, 400, `input "a" is there twice`)
+	post(t, url+"/v2/models/sum/infer", object{"inputs": []any{part, part}}).fails(t, 400, `input "a" is given twice`)
 	post(t, url+"/v2/models/digits/infer", []byte("{}"), headerLength, "-1").fails(t, 400,
 		`is "-1", want a number of bytes`)
 	post(t, url+"/v2/models/digits/infer", []byte("{}"), headerLength, "99").fails(t, 400, "the JSON has 99 bytes")
@@ -268,7 +268,7 @@ func TestWrongRequests(t *testing.T) {
 		{"digits", 785, "785 bytes of data without JSON"},
 		{"digits", 17 * 784, "has a batch of 17 images, want 1 to 16"},
 		{"float", 95, "want a multiple of 96, the bytes of N×2×4×3 of FP32"},
-		{"sum", 24, `data without JSON are for models of one input; "sum" has "a", "b"`},
+		{"sum", 24, `data without JSON is for models with one input; "sum" has "a", "b"`},
 	} {
 		post(t, url+"/v2/models/"+c.model+"/infer", make([]byte, c.size), headerLength, "0").fails(t, 400, c.fault)
 	}
@@ -278,7 +278,7 @@ func TestWrongRequests(t *testing.T) {
 	for words, r := range map[string]*pb.ModelInferRequest{
 		"2 elements in raw_input_contents, and 1 inputs": {
 			Inputs: []*pb.ModelInferRequest_InferInputTensor{one}, RawInputContents: [][]byte{image, image}},
-		"contents beside raw_input_contents": {RawInputContents: [][]byte{image},
+		"both contents and raw_input_contents": {RawInputContents: [][]byte{image},
 			Inputs: []*pb.ModelInferRequest_InferInputTensor{
 				{Name: "input", Datatype: "UINT8", Shape: good.shape,
 					Contents: &pb.InferTensorContents{UintContents: []uint32{1}}}}},
@@ -308,7 +308,7 @@ func TestWrongRequests(t *testing.T) {
 	header, err = json.Marshal(object{"inputs": []any{in}, "outputs": []any{classes}})
 	require.NoError(t, err)
 	post(t, url+"/v2/models/float/infer", append(header, nan...), headerLength, fmt.Sprint(len(header))).
-		fails(t, http.StatusBadRequest, `output "y" has NaN, of which there are no classes: ask for its values`)
+		fails(t, http.StatusBadRequest, `output "y" has NaN, not the scores of classes: request its values`)
 }
 
 // Classes are those of package vision, in Triton's form.

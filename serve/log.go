@@ -36,7 +36,7 @@ func (l Listeners) drain() time.Duration { return cmp.Or(l.Drain, 10*time.Second
 // logDraining says why Serve comes to its end: the cause of its context, with the signal where it
 // has one, or a listener that failed.
 func (s *Server) logDraining(ctx context.Context, l Listeners, failed error) {
-	log, why := s.log.Info, "told to end"
+	log, why := s.log.Info, "stopped by the program"
 	switch cause := context.Cause(ctx); {
 	case failed != nil:
 		log, why = s.log.Error, "a listener failed: "+failed.Error()
@@ -65,7 +65,7 @@ func (s *Server) missing(ctx context.Context, model string, err error) {
 		return
 	}
 	if name := brief(model); s.strange.first(name, time.Now()) {
-		s.log.WarnContext(ctx, "a client asks for a model that is not there", "model", name, "error", err)
+		s.log.WarnContext(ctx, "a client requested an unknown model", "model", name, "error", err)
 	}
 }
 

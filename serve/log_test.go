@@ -22,7 +22,7 @@ func (interrupted) Error() string { return "interrupted" }
 // The log says what was begun with which limits, why it ends, and how it has ended.
 func TestLogOfStartAndEnd(t *testing.T) {
 	for why, cause := range map[string]error{
-		`"told to end"`: nil, `"interrupted: interrupt"`: interrupted{os.Interrupt}, `"lost the lease"`: errors.New("lost the lease"),
+		`"stopped by the program"`: nil, `"interrupted: interrupt"`: interrupted{os.Interrupt}, `"lost the lease"`: errors.New("lost the lease"),
 	} {
 		s, log := logging(t, Options{Memory: 1 << 20, MaxRequests: 7})
 		require.NoError(t, s.Add(t.Context(), "digits", "digits"))
@@ -64,7 +64,7 @@ func TestLogOfBadEnds(t *testing.T) {
 	require.Eventually(t, func() bool { n, _ := s.Memory(); return n > 0 }, time.Minute, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-ended, context.DeadlineExceeded)
-	require.Equal(t, 1, log.count("msg=draining why=\"told to end\" requests=1 at_most=1ms"))
+	require.Equal(t, 1, log.count("msg=draining why=\"stopped by the program\" requests=1 at_most=1ms"))
 	require.Equal(t, 1, log.count("level=ERROR msg=stopped "))
 	require.Equal(t, 1, log.count("requests_given_up=1"))
 }
@@ -91,9 +91,9 @@ func TestLogOfMissingModels(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, answer.ErrorMessage)
 		require.NoError(t, stream.CloseSend())
-		get(t, url+"/none").fails(t, 404, "nothing else")
+		get(t, url+"/none").fails(t, 404, "nothing at")
 	}
-	const line = `level=WARN msg="a client asks for a model that is not there" model=`
+	const line = `level=WARN msg="a client requested an unknown model" model=`
 	for _, name := range []string{"none", "digits", "other", "streamed"} {
 		require.Equal(t, 1, log.count(line+name+" "), name)
 	}

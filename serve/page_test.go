@@ -82,14 +82,14 @@ func TestClassify(t *testing.T) {
 	for _, path := range []string{"classify", "profile"} {
 		post(t, url+"/v2/models/digits/"+path, []byte("no image")).fails(t, 400, "unsupported image format")
 		post(t, url+"/v2/models/digits/"+path, []byte{}).fails(t, 400, "cannot read this image")
-		post(t, url+"/v2/models/float/"+path, seven).fails(t, 400, `"float" does not classify images`)
+		post(t, url+"/v2/models/float/"+path, seven).fails(t, 400, `"float" does not classify photos`)
 		post(t, url+"/v2/models/none/"+path, seven).fails(t, 404, "no model")
 	}
 	for _, top := range []string{"0", "-1", "1001", "x"} {
 		post(t, url+"/v2/models/digits/classify?top="+top, seven).fails(t, 400, "want 1 to 1000")
 	}
 	s.profiling <- struct{}{}
-	post(t, url+"/v2/models/digits/profile", seven).fails(t, http.StatusTooManyRequests, "for somebody else")
+	post(t, url+"/v2/models/digits/profile", seven).fails(t, http.StatusTooManyRequests, "for another client")
 	<-s.profiling
 }
 
@@ -132,7 +132,7 @@ func TestPage(t *testing.T) {
 	get(t, url+"/page/models").decode(t, &models)
 	require.Len(t, models, 2)
 	require.Equal(t, []string{"input UINT8 N×28×28×1"}, models[0].Inputs)
-	require.Nil(t, models[1].Input, "it does not classify images")
+	require.Nil(t, models[1].Input, "it does not classify photos")
 }
 
 // FuzzInfer: whatever comes as a request is answered or refused, and never a fault of the server.

@@ -147,5 +147,5 @@ func TestFilesThatEndAsModels(t *testing.T) {
 		require.Contains(t, []string{"m", "folder.xml", "beside.weights", "beside.bin"}, i.Name, "folders that are no models are in the index as before")
 	}
 	require.Equal(t, 4, strings.Count(log.String(), "\n"), "m, and three folders once: %s", log.String())
-	post(t, url+"/v2/repository/models/alone/load", []byte{}).fails(t, 404, "nor a file of it in the folder of models")
+	post(t, url+"/v2/repository/models/alone/load", []byte{}).fails(t, 404, "and no file of it in the folder of models")
 }

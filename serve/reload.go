@@ -53,14 +53,14 @@ func (r *repository) reload(ctx context.Context, e *entry, all bool) error {
 	for _, name := range now.others {
 		_, err := versionOf(name)
 		err = files.Name(filepath.Join(e.place.path, name), err)
-		r.log.WarnContext(ctx, "folder is no version of the model", "model", e.name, "error", err)
+		r.log.WarnContext(ctx, "folder is not a version of the model", "model", e.name, "error", err)
 	}
 	list := r.versionsToLoad(e, numbers, now, set, all || !now.config.same(e.loaded.config))
 	for i := range list {
 		l := &list[i]
 		l.model, l.err = r.open(ctx, l)
 		if l.err != nil && ctx.Err() != nil {
-			r.log.DebugContext(ctx, "load given up", "model", e.name, "error", l.err)
+			r.log.DebugContext(ctx, "load cancelled", "model", e.name, "error", l.err)
 			for _, l := range list {
 				if l.model != nil {
 					_ = l.model.session.Close() // nobody has it
@@ -82,7 +82,7 @@ func (e *entry) chosen(set *settings, now survey) ([]int64, error) {
 		return []int64{firstVersion}, nil // there may be no file: a model that is inside has none
 	}
 	if len(now.versions) == 0 {
-		return nil, files.Name(e.place.path, errors.New("there is no version in it any more"))
+		return nil, files.Name(e.place.path, errors.New("no versions are left in it"))
 	}
 	return chosen(set.VersionPolicy, now), nil
 }

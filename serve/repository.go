@@ -193,7 +193,7 @@ func (r *repository) loadNamed(ctx context.Context, name string) error {
 		}
 		at, ok := found[name]
 		if !ok {
-			return failf(codes.NotFound, "there is no model %s, nor a file of it in the folder of models", text.Quote(name))
+			return failf(codes.NotFound, "no model %s, and no file of it in the folder of models", text.Quote(name))
 		}
 		if e, err = r.enter(name, at); err != nil {
 			return failure{codes.Unavailable, err} // another client does the same

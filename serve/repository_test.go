@@ -108,7 +108,7 @@ func TestFolder(t *testing.T) {
 	require.True(t, s.Ready())
 	have := index(t, url)
 	require.Len(t, have, 3)
-	require.Contains(t, have["below.bcnn"].Reason, "it is not a model")
+	require.Contains(t, have["below.bcnn"].Reason, "not a model")
 	require.Equal(t, "READY", have["a"].State)
 	require.Contains(t, have["bad"].Reason, "bad.bcnn: ")
 	post(t, url+"/v2/models/bad/infer", []byte(imageJSON)).fails(t, http.StatusServiceUnavailable, "not loaded: ")

@@ -114,7 +114,7 @@ func lost(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if len(allowed) == 0 {
-		return failf(codes.NotFound, "there is no model and nothing else at %s", text.Quote(r.URL.Path))
+		return failf(codes.NotFound, "there is nothing at %s", text.Quote(r.URL.Path))
 	}
 	methods := strings.Join(allowed, ", ")
 	w.Header().Set("Allow", methods)
@@ -136,7 +136,7 @@ func (s *Server) checkHost(r *http.Request) error {
 	if strings.EqualFold(host, "localhost") || loopback(host) {
 		return nil
 	}
-	return fmt.Errorf("the request is for the host %s, want localhost: without tokens others may not ask", text.Quote(host))
+	return fmt.Errorf("the host is %s, want localhost: without tokens, only this machine may send requests", text.Quote(host))
 }
 
 // loopback reports whether an address, with a port or without, is one of this machine alone.
@@ -160,7 +160,7 @@ func (s *Server) answer(h handler) http.Handler {
 		err := func() (err error) {
 			defer func() {
 				if p := recover(); p != nil {
-					err = fmt.Errorf("a fault of the server: %v", p)
+					err = fmt.Errorf("internal error: %v", p)
 					s.log.ErrorContext(r.Context(), "panic", "path", brief(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
 				}
 			}()

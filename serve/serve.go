@@ -40,7 +40,7 @@ const (
 // long. The listeners are closed. The models stay: see Close.
 func (s *Server) Serve(ctx context.Context, l Listeners) error {
 	if l.HTTP == nil && l.GRPC == nil {
-		return errors.New("there is nothing to listen on")
+		return errors.New("no address to listen on")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -107,7 +107,7 @@ func (s *Server) watch(ctx context.Context) {
 func (s *Server) lookOnce(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("panic", "at", "the look at the files of models", "panic", p, "stack", string(debug.Stack()))
+			s.log.Error("panic", "at", "looking for changed models", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	// Errors have been logged, and are in the index.

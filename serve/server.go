@@ -146,11 +146,11 @@ func New(opts Options) (*Server, error) {
 		),
 	}
 	s.memory = newAccount("bytes of memory are taken by requests", byMemory, opts.Memory, s.metrics)
-	s.requests = newAccount("requests are in progress or wait", byRequests, int64(opts.MaxRequests), s.metrics)
-	s.checks = newAccount("bytes of memory are taken by calls for the health", byHealth, checkBytes, s.metrics)
-	s.watches = newAccount("bytes of memory are taken by calls that watch the health", byHealth, checkBytes, s.metrics)
+	s.requests = newAccount("requests are in progress or waiting", byRequests, int64(opts.MaxRequests), s.metrics)
+	s.checks = newAccount("bytes of memory are taken by health checks", byHealth, checkBytes, s.metrics)
+	s.watches = newAccount("bytes of memory are taken by health watchers", byHealth, checkBytes, s.metrics)
 	s.reports = newAccount("bytes of memory are taken by answers about all models", byMemory, reportBytes, s.metrics)
-	s.heads = newAccount("bytes of memory are taken by heads of requests", byHeads, headsBytes, s.metrics)
+	s.heads = newAccount("bytes of memory are taken by request headers", byHeads, headsBytes, s.metrics)
 	s.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "bcnn_request_memory_bytes", Help: "Memory that requests take.",
 	}, func() float64 { return float64(s.memory.taken()) }))

@@ -376,7 +376,7 @@ func TestOptions(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, s.Add(t.Context(), "more", "digits"), bitcnn.ErrClosed)
 	require.False(t, s.Ready())
-	require.ErrorContains(t, s.Serve(t.Context(), Listeners{}), "nothing to listen on")
+	require.ErrorContains(t, s.Serve(t.Context(), Listeners{}), "no address to listen on")
 }
 
 // little is the elements of numbers, little-endian.

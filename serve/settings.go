@@ -56,7 +56,7 @@ func settingsAt(p place, s survey) (*settings, error) {
 	switch {
 	case err != nil && leadsOut(file):
 		// Clients are told the reason, which quotes the file.
-		err = errors.New("it is a link out of its folder to what are no settings")
+		err = errors.New("it is a link to a file outside its folder that is not a settings file")
 	case err == nil && !p.folder:
 		switch {
 		case c.VersionPolicy != nil:
@@ -99,7 +99,7 @@ func checkInstances(c *settings) error {
 		case g.GetCount() < 0 || g.GetCount() > mostParallel:
 			return fmt.Errorf("instance_group: count is %d, want 0 to %d", g.GetCount(), mostParallel)
 		case pb.ModelInstanceGroup_Kind_name[int32(g.GetKind())] == "":
-			return fmt.Errorf("instance_group: there is no kind %d", g.GetKind())
+			return fmt.Errorf("instance_group: unknown kind %d", g.GetKind())
 		}
 	}
 	return nil
@@ -118,7 +118,7 @@ func checkPolicy(p *pb.ModelVersionPolicy) error {
 		}
 		for _, v := range list {
 			if v < 1 {
-				return fmt.Errorf("version_policy: %d is no version: want a positive whole number", v)
+				return fmt.Errorf("version_policy: %d is not a version, want a positive whole number", v)
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func checkPolicy(p *pb.ModelVersionPolicy) error {
 
 func checkFiles(c *settings) error {
 	if name := c.DefaultModelFilename; name != "" && (name != filepath.Base(name) || !filepath.IsLocal(name) || name == ".") {
-		return fmt.Errorf("default_model_filename: %s is no name of a file", text.Quote(name))
+		return fmt.Errorf("default_model_filename: %s is not a file name", text.Quote(name))
 	}
 	for _, o := range c.Output {
 		if name := o.GetLabelFilename(); name != "" && !filepath.IsLocal(filepath.FromSlash(name)) {
@@ -206,7 +206,7 @@ func (m *model) checkSettings(c *settings, source string) error {
 		field, is := f[0], f[1]
 		known := append([]string{platform, serverName}, engines[filepath.Ext(source)]...)
 		if is != "" && !slices.Contains(known, is) {
-			return fmt.Errorf("%s: it is %s, but %s is none for that; want one of %s, or leave it out", field, text.Quote(is),
+			return fmt.Errorf("%s: it is %s, which does not run %s; want one of %s, or leave it out", field, text.Quote(is),
 				text.Quote(filepath.Base(source)), strings.Join(known, ", "))
 		}
 	}

@@ -59,7 +59,7 @@ func TestSlowBody(t *testing.T) {
 	_, err := answer.ReadFrom(c)
 	require.NoError(t, err)
 	require.Contains(t, answer.String(), "504 Gateway Timeout")
-	require.Contains(t, answer.String(), "the time for reading the body is over")
+	require.Contains(t, answer.String(), "timeout while reading the body")
 	require.NotContains(t, answer.String(), "127.0.0.1")
 }
 

@@ -34,7 +34,7 @@ func (t tokens) check(authorization string) error {
 		found |= subtle.ConstantTimeCompare(given[:], want[:])
 	}
 	if found == 0 {
-		return failure{codes.Unauthenticated, fmt.Errorf("the bearer token is not known")}
+		return failure{codes.Unauthenticated, fmt.Errorf("invalid bearer token")}
 	}
 	return nil
 }

@@ -144,7 +144,7 @@ func isFolder(in string, f os.DirEntry) bool {
 func versionOf(name string) (int64, error) {
 	number, err := strconv.ParseInt(name, 10, 64)
 	if err != nil || number < 1 || strconv.FormatInt(number, 10) != name {
-		return 0, fmt.Errorf("%s is no version: want a positive whole number", text.Quote(name))
+		return 0, fmt.Errorf("%s is not a version, want a positive whole number", text.Quote(name))
 	}
 	return number, nil
 }
@@ -160,7 +160,7 @@ func checkFolder(folder string) error {
 			return nil
 		}
 	}
-	return files.Name(folder, errors.New("it has no folder of a version, such as 1: it is not a model"))
+	return files.Name(folder, errors.New("not a model: it has no version folder, such as 1"))
 }
 
 // fileOf returns the file of a version: the one that the settings name, or else that which is called
@@ -188,7 +188,7 @@ func (p place) fileOf(number int64, named string) (string, error) {
 			}
 		}
 	}
-	return "", files.Name(dir, fmt.Errorf("there is no file %s in it", strings.Join(want, ", nor ")))
+	return "", files.Name(dir, fmt.Errorf("no file %s in it", strings.Join(want, ", nor ")))
 }
 
 // leadsOut reports whether a file is a link to one that is not below its folder.
@@ -219,7 +219,7 @@ func labelsOf(dir, file string) ([]string, error) {
 		labels = append(labels, strings.TrimRight(l, "\r\n"))
 	}
 	if len(labels) == 0 {
-		return nil, files.Name(filepath.Join(dir, file), errors.New("there is no label in it"))
+		return nil, files.Name(filepath.Join(dir, file), errors.New("no labels in it"))
 	}
 	return labels, nil
 }

@@ -229,13 +229,13 @@ func TestFoldersThatAreNoModels(t *testing.T) {
 	})
 	var log bytes.Buffer
 	s := newServer(t, Options{Folder: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	require.ErrorContains(t, s.AddFolder(t.Context()), "there is no file model.bcnn, nor model.onnx, nor model.tflite, nor model.xml, nor model.cfg in it")
+	require.ErrorContains(t, s.AddFolder(t.Context()), "no file model.bcnn, nor model.onnx, nor model.tflite, nor model.xml, nor model.cfg in it")
 	url := overWeb(t, s)
 	settle(t, s)
-	const none = "it has no folder of a version, such as 1: it is not a model"
+	const none = "not a model: it has no version folder, such as 1"
 	reasons := map[string]string{
 		"empty": none, "zero": none, "padded": none, "file": none, "both": `"both.bcnn" is the model of this name`,
-		"stats": "cannot be called", "nofile": "there is no file",
+		"stats": "cannot be called", "nofile": "no file ",
 	}
 	said := 0
 	for _, i := range rows(t, url) {
@@ -250,7 +250,7 @@ func TestFoldersThatAreNoModels(t *testing.T) {
 		said++
 	}
 	require.Equal(t, len(reasons), said)
-	require.Equal(t, 1, strings.Count(log.String(), `v2\" is no version`), log.String())
+	require.Equal(t, 1, strings.Count(log.String(), `v2\" is not a version`), log.String())
 	require.NotContains(t, log.String(), ".git")
 	post(t, url+"/v2/repository/models/zero/load", []byte{}).fails(t, 404, none)
 
@@ -324,7 +324,7 @@ func TestLinkedSettings(t *testing.T) {
 	s := newServer(t, Options{Folder: dir})
 	err := s.AddFolder(t.Context())
 	require.ErrorContains(t, err, "quoted")
-	require.ErrorContains(t, err, filepath.Join(dir, "out", configName)+": it is a link out of its folder to what are no settings")
+	require.ErrorContains(t, err, filepath.Join(dir, "out", configName)+": it is a link to a file outside its folder that is not a settings file")
 	require.NotContains(t, err.Error(), "hidden")
 	answer := string(get(t, overWeb(t, s)+"/v2/models").body)
 	require.NotContains(t, answer, "hidden")

@@ -93,7 +93,7 @@ func (c *call) admit(ctx context.Context, info *tap.Info) error {
 	if watch && c.conn.watches.Add(1) > maxWatches {
 		c.conn.watches.Add(-1)
 		h.free()
-		return failf(codes.ResourceExhausted, "the health is watched %d times on this connection, which is all that it may",
+		return failf(codes.ResourceExhausted, "the health is already watched %d times on this connection, the limit",
 			maxWatches)
 	}
 	// The context ends with the call, whatever ends that.
@@ -135,7 +135,7 @@ func (c *call) receive(ctx context.Context, b *body, stream bool, message any) e
 		err = c.readMessage(w, b, int64(binary.BigEndian.Uint32(header[1:])))
 	}
 	if late != nil && !late.Stop() && !isFailure(err) {
-		return failf(codes.DeadlineExceeded, "the time for reading the message is over")
+		return failf(codes.DeadlineExceeded, "timeout while reading the message")
 	}
 	if err != nil {
 		return err

@@ -102,7 +102,7 @@ function showBoxes(answer) {
   return `Found ${words.join(", ") || "nothing"}${count.size > most ? ", …" : ""}`;
 }
 
-const noImages = "This model does not read photos: ask it by the protocol.";
+const noImages = "This model does not read photos. Use the API.";
 
 // look shows the answer of an image, or none: that of another image never stays beside it.
 // It returns whether there is one.
@@ -196,7 +196,7 @@ function offer(m) {
 
 // known says what the answers of a model are.
 function known({ detects, labels }) {
-  if (detects) return "Boxes by their scores, with the numbers that they have on the photo; 100 at most.";
+  if (detects) return "Boxes by score, numbered as on the photo; at most 100.";
   return labels?.length ? `The likeliest of ${labels.length} classes, whatever the image shows.` : "";
 }
 

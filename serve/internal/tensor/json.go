@@ -23,7 +23,7 @@ func quote(s string) string {
 // ends it.
 func appendArray(ctx context.Context, dst, array []byte, datatype string, shape []int64) ([]byte, error) {
 	if Size(datatype) == 0 {
-		return dst, fmt.Errorf("datatype %s is none that models read", text.Quote(datatype))
+		return dst, fmt.Errorf("datatype %s is not supported", text.Quote(datatype))
 	}
 	want, err := Elements(shape)
 	if err != nil {

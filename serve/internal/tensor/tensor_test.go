@@ -63,8 +63,8 @@ func TestArrays(t *testing.T) {
 		{"[1]", Uint8, []int64{-1}, nil, "a dimension of -1"},
 		{"[1]", Uint8, []int64{1 << 40, 0}, nil, "more than 2147483647 elements"},
 		{"[1]", Uint8, []int64{1 << 20, 1 << 20}, nil, "more than 2147483647 elements"},
-		{"[1]", "FP64", []int64{1}, nil, `datatype "FP64" is none that models read`},
-		{"[1]", Bytes, []int64{1}, nil, `datatype "BYTES" is none that models read`},
+		{"[1]", "FP64", []int64{1}, nil, `datatype "FP64" is not supported`},
+		{"[1]", Bytes, []int64{1}, nil, `datatype "BYTES" is not supported`},
 	} {
 		got, err := appendArray(t.Context(), nil, []byte(c.json), c.datatype, c.shape)
 		if c.fault != "" {
