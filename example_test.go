@@ -159,7 +159,7 @@ func ExampleRead() {
 func ExampleLoad() {
 	_, err := bitcnn.Load(context.Background(), "internal/samples/digit-7.png", bitcnn.LoadOptions{})
 	fmt.Println(err)
-	// Output: internal/samples/digit-7.png: a PNG image, not a .bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file; a model is wanted here
+	// Output: internal/samples/digit-7.png: a PNG image, not a .bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file; a model is expected here
 }
 
 // sevenPixels returns the bytes of a picture of the digit 7.

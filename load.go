@@ -220,7 +220,7 @@ func Read(ctx context.Context, r io.Reader, opts LoadOptions) (*Model, error) {
 	}
 	decode := formats[kind].decode
 	if decode == nil {
-		return nil, fmt.Errorf("the graph of a network of %v, whose weights are in another file: Load and LoadFS read both", kind)
+		return nil, fmt.Errorf("a %v graph, whose weights are in another file: Load and LoadFS read both", kind)
 	}
 	model, err := decode(ctx, data, opts)
 	if err == nil {
@@ -262,7 +262,7 @@ func readAll(ctx context.Context, r io.Reader, limits Limits) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("more than %d bytes, which are all that is read; Limits.FileBytes allows more", most)
+	return nil, fmt.Errorf("more than %d bytes; Limits.FileBytes allows more", most)
 }
 
 func (o LoadOptions) onnx() onnx.Options {
@@ -292,7 +292,7 @@ func (o LoadOptions) openvino() openvino.Options {
 
 func (o LoadOptions) checkBinCNN() error {
 	if o.BinCNN == "" {
-		return fmt.Errorf("a folder of weights of BinCNN, which leaves open what becomes of the bytes of an image; LoadOptions.BinCNN says it: one of %v", bincnn.Modes)
+		return fmt.Errorf("a BinCNN weights folder, which does not say how image bytes are read: set LoadOptions.BinCNN to one of %v", bincnn.Modes)
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func (e *Executable) enqueue(ctx context.Context, stream uintptr, images int, ou
 	engine, ok := e.engine.(driver.Enqueuer)
 	switch {
 	case !ok:
-		return fmt.Errorf("the device takes no tensors in memory of its own: %w", errors.ErrUnsupported)
+		return fmt.Errorf("the device does not take tensors in its own memory: %w", errors.ErrUnsupported)
 	case e.after != nil:
 		return fmt.Errorf("Timed and Tap wait for each step: %w", errors.ErrUnsupported)
 	case len(in) != len(e.inputs) || len(out) != len(e.outputs):

@@ -142,7 +142,7 @@ func openNamed(name string) (*Device, error) {
 			if d := called(all, i, name); d != nil {
 				return d, nil
 			}
-			return nil, fmt.Errorf("%q is not the number of a device, want 0, 1 and so on", number)
+			return nil, fmt.Errorf("%q is not a device number, want 0, 1 and so on", number)
 		}
 	}
 	switch {

@@ -153,11 +153,11 @@ func TestOpenByName(t *testing.T) {
 		"empty":    "it has no devices",
 		"vulkan":   "no such device, want auto, cpu, cuda, empty, opencl",
 		"CPU":      "no such device, want auto, cpu, cuda, empty, opencl",
-		"cpu:":     `"" is not the number of a device`,
-		"cpu:-1":   `"-1" is not the number of a device`,
-		"cpu:+0":   `"+0" is not the number of a device`,
-		"cpu:x":    "is not the number of a device",
-		"cpu:0:0":  "is not the number of a device",
+		"cpu:":     `"" is not a device number`,
+		"cpu:-1":   `"-1" is not a device number`,
+		"cpu:+0":   `"+0" is not a device number`,
+		"cpu:x":    "is not a device number",
+		"cpu:0:0":  "is not a device number",
 		":0":       "no such device, want auto, cpu, cuda, empty, opencl",
 	} {
 		_, err := Open(name)
@@ -190,7 +190,7 @@ func TestOpenOtherDrivers(t *testing.T) {
 		require.Equal(t, want, d.Info().ID)
 	}
 	_, err := Open("opencl:another")
-	require.ErrorContains(t, err, `"another" is not the number of a device`)
+	require.ErrorContains(t, err, `"another" is not a device number`)
 }
 
 func TestOpenReadsTheEnvironment(t *testing.T) {

@@ -26,7 +26,7 @@ func bitcnnGoDetect(number C.bitcnn_session, data unsafe.Pointer, size C.size_t,
 			return err
 		}
 		if len(to) == 0 {
-			return invalid("no place for boxes")
+			return invalid("no memory for boxes")
 		}
 		ground, err := colour(background)
 		if err != nil {
@@ -59,7 +59,7 @@ func bitcnnGoDetect(number C.bitcnn_session, data unsafe.Pointer, size C.size_t,
 // colour reads a background, 0xRRGGBB.
 func colour(background C.uint32_t) (c [3]uint8, err error) {
 	if background > 0xffffff {
-		return c, invalid("a background of %#x, want 0xRRGGBB", uint32(background))
+		return c, invalid("background is %#x, want 0xRRGGBB", uint32(background))
 	}
 	return [3]uint8{uint8(background >> 16), uint8(background >> 8), uint8(background)}, nil
 }

@@ -51,7 +51,7 @@ func addresses(list []bitcnn.IO, memory *C.bitcnn_tensor, images int64) ([]uintp
 			return nil, err
 		}
 		if isNCHW(m, list[i].Shape) {
-			return nil, fmt.Errorf("%s: in memory of the device tensors are NHWC: %w", list[i].Name, errors.ErrUnsupported)
+			return nil, fmt.Errorf("%s: tensors in device memory must be NHWC: %w", list[i].Name, errors.ErrUnsupported)
 		}
 		all[i] = uintptr(m.data)
 	}

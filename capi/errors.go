@@ -46,7 +46,7 @@ type imageError struct{ error }
 // panicError is a mistake in this module.
 type panicError struct{ value any }
 
-func (e *panicError) Error() string { return fmt.Sprintf("a mistake in bitcnn: %v", e.value) }
+func (e *panicError) Error() string { return fmt.Sprintf("internal error in bitcnn: %v", e.value) }
 
 // statusOf tells errors apart for C.
 func statusOf(err error) C.int {

@@ -25,7 +25,7 @@ func bitcnnGoReadPhoto(number C.bitcnn_session, data unsafe.Pointer, size C.size
 		}
 		inputs := s.Inputs()
 		if len(inputs) != 1 {
-			return invalid("the model has %d inputs, so that it does not read a photo", len(inputs))
+			return invalid("the model has %d inputs and does not read photos", len(inputs))
 		}
 		ground, err := colour(background)
 		if err != nil {
@@ -41,7 +41,7 @@ func bitcnnGoReadPhoto(number C.bitcnn_session, data unsafe.Pointer, size C.size
 			want *= 4
 		}
 		if uint64(valueBytes) != want {
-			return fmt.Errorf("%w: memory of %d bytes, the input has %d", bitcnn.ErrShape, uint64(valueBytes), want)
+			return fmt.Errorf("%w: buffer of %d bytes, the input needs %d", bitcnn.ErrShape, uint64(valueBytes), want)
 		}
 		if in.DType == bcnn.Float32 {
 			in.F32, err = array((*float32)(values), valueBytes/4, "values")
@@ -89,7 +89,7 @@ func bitcnnGoReadImage(data unsafe.Pointer, size C.size_t, height, width, channe
 			return err
 		}
 		if want := shape.Values(); len(to) != want {
-			return fmt.Errorf("%w: memory of %d bytes, an image of %v has %d", bitcnn.ErrShape, len(to), shape, want)
+			return fmt.Errorf("%w: buffer of %d bytes, an image of %v needs %d", bitcnn.ErrShape, len(to), shape, want)
 		}
 		img, err := p.Decode(ctx, bytes.NewReader(unsafe.Slice((*byte)(data), int(size))))
 		if err != nil {

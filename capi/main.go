@@ -90,7 +90,7 @@ func putArray(to []C.char, text string) {
 func fits(data unsafe.Pointer, bytes uint64) error {
 	const most = 1 << 47
 	if bytes > most || uint64(uintptr(data)) > ^uint64(0)-bytes {
-		return invalid("memory of %d bytes at %#x goes beyond what can be addressed", bytes, uintptr(data))
+		return invalid("memory of %d bytes at %#x exceeds the address space", bytes, uintptr(data))
 	}
 	return nil
 }

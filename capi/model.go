@@ -92,7 +92,7 @@ func loadOptions(o *C.bitcnn_load_options) (opts bitcnn.LoadOptions, err error) 
 	case 0, C.BITCNN_UINT8, C.BITCNN_FLOAT32:
 		x.InputType = bcnn.DType(o.input_dtype)
 	default:
-		return opts, invalid("no type of an input: %d", int(o.input_dtype))
+		return opts, invalid("invalid input type: %d", int(o.input_dtype))
 	}
 	switch o.sign_of_zero {
 	case 0:
@@ -147,7 +147,7 @@ func array[T any](data *T, count C.size_t, what string) ([]T, error) {
 	case data == nil:
 		return nil, invalid("no %s: a pointer is NULL", what)
 	case uint64(count) > math.MaxInt32:
-		return nil, invalid("%d %s are too many", uint64(count), what)
+		return nil, invalid("too many %[2]s: %[1]d", uint64(count), what)
 	case uintptr(unsafe.Pointer(data))%unsafe.Alignof(element) != 0:
 		return nil, invalid("%s at %#x are not aligned", what, uintptr(unsafe.Pointer(data)))
 	}

@@ -195,7 +195,7 @@ func bitcnnGoStep(number C.bitcnn_session, index C.size_t, what C.int, to *C.cha
 			return err
 		}
 		if what < 0 || what > C.BITCNN_STEP_WHY {
-			return invalid("no text of a step: %d", int(what))
+			return invalid("invalid step text: %d", int(what))
 		}
 		// In the order of bitcnn_step_text.
 		texts := [...]string{step.Name, step.Kind, step.Kernel, step.Tile, step.Why}
@@ -345,14 +345,14 @@ func checkMemory(io *bitcnn.IO, m *C.bitcnn_tensor, images int64) error {
 	}
 	switch {
 	case m.data == nil:
-		return fmt.Errorf("%w: %s: no memory, the pointer is NULL", bitcnn.ErrShape, io.Name)
+		return fmt.Errorf("%w: %s: the pointer is NULL", bitcnn.ErrShape, io.Name)
 	case m.layout != 0 && m.layout != C.BITCNN_NHWC && m.layout != C.BITCNN_NCHW:
-		return invalid("%s: no layout of a tensor: %d", io.Name, int(m.layout))
+		return invalid("%s: invalid layout: %d", io.Name, int(m.layout))
 	case uint64(m.bytes) != values*size:
 		return fmt.Errorf("%w: %s: tensor of %d×%v %v has %d bytes, want %d",
 			bitcnn.ErrShape, io.Name, images, io.Shape, io.DType, uint64(m.bytes), values*size)
 	case uint64(uintptr(m.data))%size != 0:
-		return fmt.Errorf("%w: %s: memory at %#x, which is not aligned to %d bytes", bitcnn.ErrShape, io.Name, uintptr(m.data), size)
+		return fmt.Errorf("%w: %s: memory at %#x is not aligned to %d bytes", bitcnn.ErrShape, io.Name, uintptr(m.data), size)
 	}
 	return fits(m.data, uint64(m.bytes))
 }
@@ -373,7 +373,7 @@ func dtypeName(d C.int32_t) string {
 	case C.BITCNN_UINT8, C.BITCNN_FLOAT32:
 		return bitcnn.DType(d).String()
 	}
-	return fmt.Sprintf("of no type (%d)", int(d))
+	return fmt.Sprintf("of invalid type (%d)", int(d))
 }
 
 //export bitcnnGoProfile

@@ -49,7 +49,7 @@ func (t *table[T]) add(value *T) (uint64, error) {
 			places = *p
 		}
 		if len(places) == placesMost {
-			return 0, invalid("there are too many %ss", t.what)
+			return 0, invalid("too many %ss", t.what)
 		}
 		t.free = append(t.free, uint32(len(places)))
 		// Readers have the old slice, or the new one with the new element.
@@ -114,7 +114,7 @@ func (t *table[T]) lostLocked(number uint64) error {
 		}
 	}
 	if number == 0 {
-		return invalid("no %s: the number is 0", t.what)
+		return invalid("not a %s: the number is 0", t.what)
 	}
 	return invalid("%#x is not a %s", number, t.what)
 }

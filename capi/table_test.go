@@ -15,7 +15,7 @@ import (
 func TestTable(t *testing.T) {
 	objects := table[int]{kind: 3, what: "thing"}
 	_, err := objects.get(0)
-	require.EqualError(t, err, "no thing: the number is 0")
+	require.EqualError(t, err, "not a thing: the number is 0")
 	_, err = objects.take(1)
 	require.EqualError(t, err, "0x1 is not a thing")
 	seen := map[uint64]bool{}

@@ -29,8 +29,8 @@ type Trained struct {
 }
 
 const (
-	vehicles = "vehicles before one road camera, six classes"
-	kept     = "480 photos that were kept apart"
+	vehicles = "vehicles seen by one road camera, six classes"
+	kept     = "480 held-out photos"
 	here     = "train/README.md"
 	apache   = "Apache-2.0"
 	finn     = "github.com/Xilinx/BNN-PYNQ, cnvW1A1"

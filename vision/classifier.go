@@ -57,10 +57,10 @@ type runner interface {
 // classifies any more.
 func NewClassifier(s *bitcnn.Session, opts Options) (*Classifier, error) {
 	if s == nil {
-		return nil, errors.New("a classifier needs a session, and there is none")
+		return nil, errors.New("a classifier needs a session, got nil")
 	}
 	if s.Detection() != nil {
-		return nil, errors.New("the network is a detector, whose outputs are boxes and not classes: use NewDetector")
+		return nil, errors.New("the network is a detector: use NewDetector")
 	}
 	return newClassifier(s, opts)
 }
@@ -68,7 +68,7 @@ func NewClassifier(s *bitcnn.Session, opts Options) (*Classifier, error) {
 func newClassifier(s runner, opts Options) (*Classifier, error) {
 	inputs, outputs := s.Inputs(), s.Outputs()
 	if len(inputs) != 1 || len(outputs) != 1 {
-		return nil, fmt.Errorf("the network has %d inputs and %d outputs, a classifier one of each", len(inputs), len(outputs))
+		return nil, fmt.Errorf("the network has %d inputs and %d outputs, a classifier needs one of each", len(inputs), len(outputs))
 	}
 	p, err := opts.Preprocessing(inputs[0])
 	if err != nil {

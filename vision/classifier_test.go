@@ -204,11 +204,11 @@ func TestClassifierErrors(t *testing.T) {
 	s := open(t, n, bitcnn.Options{})
 	c := classifier(t, s, Options{})
 	_, err = c.Classify(t.Context(), nil)
-	require.ErrorContains(t, err, "there is no image")
+	require.ErrorContains(t, err, "the image is nil")
 	_, err = c.Classify(t.Context(), image.NewGray(image.Rectangle{}))
 	require.ErrorContains(t, err, "empty")
 	_, err = c.ClassifyBatch(t.Context(), []image.Image{noise(96, 96), nil})
-	require.ErrorContains(t, err, "image 1: there is no image")
+	require.ErrorContains(t, err, "image 1: the image is nil")
 	_, err = c.ClassifyTensor(t.Context(), bcnn.NewTensor(bcnn.Float32, 1, n.Inputs[0].Shape))
 	require.ErrorContains(t, err, "tensor is float32")
 	require.ErrorIs(t, err, bitcnn.ErrShape)
@@ -232,7 +232,7 @@ func TestClassifierErrors(t *testing.T) {
 	_, err = NewClassifier(s, Options{Mean: []float32{1}})
 	require.ErrorContains(t, err, "this one reads bytes")
 	_, err = NewClassifier(nil, Options{})
-	require.ErrorContains(t, err, "there is none")
+	require.ErrorContains(t, err, "got nil")
 
 	vector := &bcnn.Network{Name: "vector", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 9}, DType: bcnn.Float32}}}
 	vector.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{F32: make([]float32, 18)}})

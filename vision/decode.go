@@ -167,7 +167,7 @@ func decode(ctx context.Context, r io.Reader, limits Limits, scaleOf func(image.
 // openImage reads the beginning of an image and compares its size with the limits.
 func openImage(ctx context.Context, r io.Reader, limits Limits, scaleOf func(image.Point) int) (opened, error) {
 	if r == nil {
-		return opened{}, errors.New("there is nothing to read an image from")
+		return opened{}, errors.New("no reader for the image")
 	}
 	o, err := openAny(ctx, r, scaleOf)
 	if err != nil {

@@ -81,7 +81,7 @@ func TestDecodeNamesTheFileAndTheCause(t *testing.T) {
 	_, err = DecodeFile(t.Context(), dir)
 	require.EqualError(t, err, dir+": is a directory")
 	_, err = Decode(t.Context(), nil)
-	require.EqualError(t, err, "there is nothing to read an image from")
+	require.EqualError(t, err, "no reader for the image")
 }
 
 // flat is a photo of one colour in a format, as large as the case says.

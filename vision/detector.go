@@ -87,7 +87,7 @@ func (d Detections) MarshalJSON() ([]byte, error) {
 // photos become its input: by Mean and Scale, or by a Photo.
 func NewDetector(s *bitcnn.Session, opts DetectorOptions) (*Detector, error) {
 	if s == nil {
-		return nil, errors.New("a detector needs a session, and there is none")
+		return nil, errors.New("a detector needs a session, got nil")
 	}
 	return newDetector(s, s.Detection(), opts)
 }
@@ -96,9 +96,9 @@ func newDetector(s runner, boxes *bcnn.Detection, opts DetectorOptions) (*Detect
 	inputs := s.Inputs()
 	switch {
 	case boxes == nil:
-		return nil, errors.New("the network does not say how boxes are made of its outputs: it is no detector, or its file is of a kind that is not decoded")
+		return nil, errors.New("the network does not describe how its outputs become boxes: it is not a detector, or of a kind that is not supported")
 	case len(inputs) != 1:
-		return nil, fmt.Errorf("the network has %d inputs, a detector one", len(inputs))
+		return nil, fmt.Errorf("the network has %d inputs, a detector needs one", len(inputs))
 	case !(opts.Threshold >= 0 && opts.Threshold <= 1) || !(opts.Overlap >= 0 && opts.Overlap <= 1):
 		return nil, fmt.Errorf("a threshold of %v and an overlap of %v, want 0 to 1", opts.Threshold, opts.Overlap)
 	case opts.Top < 0:
@@ -109,7 +109,7 @@ func newDetector(s runner, boxes *bcnn.Detection, opts DetectorOptions) (*Detect
 		return nil, err
 	}
 	if p.Input.DType == bcnn.Float32 && p.Input.Photo == nil && len(p.Mean)+len(p.Scale) == 0 {
-		return nil, errors.New("the network reads float32, and does not say how photos become that: Mean and Scale, or a Photo, have to")
+		return nil, errors.New("the network reads float32 and does not describe how photos become that: set Mean and Scale, or Photo")
 	}
 	d := &Detector{session: s, preprocessing: p}
 	for _, o := range s.Outputs() {

@@ -290,7 +290,7 @@ const boxSum = uint32(0x44d16268)
 func TestDetectorRefuses(t *testing.T) {
 	s, d := squares(1, []float32{0}, 0.9)
 	for want, change := range map[string]func(s *answers, d **bcnn.Detection, o *DetectorOptions){
-		"does not say how boxes are made": func(_ *answers, d **bcnn.Detection, _ *DetectorOptions) { *d = nil },
+		"does not describe how its outputs become boxes": func(_ *answers, d **bcnn.Detection, _ *DetectorOptions) { *d = nil },
 		"a threshold of -1":               func(_ *answers, _ **bcnn.Detection, o *DetectorOptions) { o.Threshold = -1 },
 		"an overlap of NaN":               func(_ *answers, _ **bcnn.Detection, o *DetectorOptions) { o.Overlap = float32(math.NaN()) },
 		"-1 boxes, want 0 or more":        func(_ *answers, _ **bcnn.Detection, o *DetectorOptions) { o.Top = -1 },
@@ -304,11 +304,11 @@ func TestDetectorRefuses(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err := NewDetector(nil, DetectorOptions{})
-	require.ErrorContains(t, err, "there is none")
+	require.ErrorContains(t, err, "got nil")
 	det, err := newDetector(s, d, DetectorOptions{})
 	require.NoError(t, err)
 	_, err = det.Detect(t.Context(), nil)
-	require.ErrorContains(t, err, "there is no image")
+	require.ErrorContains(t, err, "the image is nil")
 	in := bcnn.NewTensor(bcnn.Uint8, 2, bcnn.Shape{H: 20, W: 40, C: 3})
 	_, err = det.DetectTensor(t.Context(), in, Frame{})
 	require.ErrorContains(t, err, "1 frames of 2 images")

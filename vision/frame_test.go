@@ -43,7 +43,7 @@ func TestFrame(t *testing.T) {
 	_, err := input(10, 10, 0, "x").Frame(image.NewGray(image.Rect(0, 0, 1, 1)))
 	require.ErrorContains(t, err, `fitted by "x"`)
 	_, err = input(10, 10, 0, bcnn.FitStretch).Frame(nil)
-	require.ErrorContains(t, err, "there is no image")
+	require.ErrorContains(t, err, "the image is nil")
 }
 
 // A photo that is decoded at a smaller scale, or turned, keeps its size in the frame.
@@ -111,7 +111,7 @@ func TestFitsAndChannels(t *testing.T) {
 	// Where the model says nothing, the options must.
 	s.input.Photo = nil
 	_, err = newDetector(s, d, DetectorOptions{})
-	require.ErrorContains(t, err, "reads float32, and does not say how photos become that")
+	require.ErrorContains(t, err, "reads float32 and does not describe how photos become that")
 	for _, o := range []Options{{Mean: []float32{3}}, {Scale: []float32{1}}, {Photo: &bcnn.Photo{}}} {
 		_, err = newDetector(s, d, DetectorOptions{Options: o})
 		require.NoError(t, err)

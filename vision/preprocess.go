@@ -169,7 +169,7 @@ type seen struct {
 
 func see(img image.Image, in bcnn.Input, g ground) (seen, error) {
 	if v := reflect.ValueOf(img); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return seen{}, errors.New("there is no image: it is nil")
+		return seen{}, errors.New("the image is nil")
 	}
 	s := seen{orientation: asStored}
 	if o, ok := img.(*oriented); ok {

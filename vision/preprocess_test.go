@@ -94,7 +94,7 @@ func TestFillRefusesWhatDoesNotFit(t *testing.T) {
 		{want: "image -1 of a batch of 2", i: -1},
 		{want: "the image is empty", img: image.NewGray(image.Rectangle{})},
 		{want: "the image has 2000000000×2000000000 pixels", img: image.NewUniform(color.White)},
-		{want: "there is no image", img: none},
+		{want: "the image is nil", img: none},
 	} {
 		p := good
 		if c.p != nil {
@@ -108,7 +108,7 @@ func TestFillRefusesWhatDoesNotFit(t *testing.T) {
 		}
 		require.ErrorContains(t, p.Fill(t.Context(), c.batch, c.i, c.img), c.want)
 	}
-	require.ErrorContains(t, good.Fill(t.Context(), batch, 0, nil), "there is no image")
+	require.ErrorContains(t, good.Fill(t.Context(), batch, 0, nil), "the image is nil")
 }
 
 // Every image has its place in the batch.

@@ -109,7 +109,7 @@ func TestScaledBroken(t *testing.T) {
 	_, err := reading(8, 8, 2, 0).Decode(t.Context(), bytes.NewReader(data))
 	require.ErrorContains(t, err, "not an image")
 	_, err = reading(8, 8, 3, 0).Decode(t.Context(), nil)
-	require.ErrorContains(t, err, "nothing to read")
+	require.ErrorContains(t, err, "no reader")
 	_, err = reading(8, 8, 3, 0).DecodeFile(t.Context(), "no such file")
 	require.ErrorContains(t, err, "no such file")
 }

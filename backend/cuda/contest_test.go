@@ -30,7 +30,7 @@ func TestWrongCandidate(t *testing.T) {
 			require.NotContains(t, wrong, l.spec.Name)
 		}
 		why := exe.Explain()[1].Why
-		require.Equal(t, len(wrong) > 0, strings.Contains(why, "; left out, as it computes something else: "), why)
+		require.Equal(t, len(wrong) > 0, strings.Contains(why, "; not used, as it computes wrong bits: "), why)
 		// Known the next time, from what is remembered.
 		require.NoError(t, exe.Close())
 		again := requireReference(t, d, net, backend.Options{}, maxNetworkBatch+1)

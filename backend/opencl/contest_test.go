@@ -43,7 +43,7 @@ func TestWrongCandidate(t *testing.T) {
 			defer best.release(d)
 			require.NotEqual(t, c.Variant, best.variant)
 			require.Equal(t, []string{c.Variant}, d.tuning.Steps[key].Wrong)
-			require.Equal(t, gpu.WhyMeasured+"; left out, as it computes something else: "+c.Variant, best.why)
+			require.Equal(t, gpu.WhyMeasured+"; not used, as it computes wrong bits: "+c.Variant, best.why)
 		})
 	}
 	require.NoError(t, exe.Close())

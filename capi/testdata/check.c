@@ -612,8 +612,8 @@ static void detect(const char *file, const char *path) {
 	CHECK(count == 0);
 	FAILS(bitcnn_detect(session, data, bytes, 2, 0, 0, boxes, 9, &count), BITCNN_INVALID, "a threshold of 2");
 	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0x1000000, boxes, 9, &count), BITCNN_INVALID, "a background of 0x1000000");
-	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, NULL, 9, &count), BITCNN_INVALID, "no place for boxes");
-	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 0, &count), BITCNN_INVALID, "no place for boxes");
+	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, NULL, 9, &count), BITCNN_INVALID, "no memory for boxes");
+	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 0, &count), BITCNN_INVALID, "no memory for boxes");
 	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 9, NULL), BITCNN_INVALID, "no place for their number");
 	FAILS(bitcnn_detect(session, NULL, 1, 0, 0, 0, boxes, 9, &count), BITCNN_INVALID, "no data");
 	FAILS(bitcnn_detect(session, "no image", 8, 0, 0, 0, boxes, 9, &count), BITCNN_IO, "unsupported image format");

@@ -174,7 +174,7 @@ steps (name, a_min_us, b_min_us, ratio).`,
 
 func (b *benchCommand) args(cmd *cobra.Command, args []string) error {
 	if b.compare == "" {
-		return noArguments("--model names what is measured")(cmd, args)
+		return noArguments("use --model")(cmd, args)
 	}
 	if len(args) != 1 {
 		return usagef("--compare needs two files: --compare A.json B.json")
@@ -189,8 +189,8 @@ func (b *benchCommand) check(cmd *cobra.Command, args []string) error {
 		return f.Changed && f.Value.String() != "false"
 	}
 	for _, p := range []struct{ flag, other, why string }{
-		{"paper", "batch", ": it sets that itself"},
-		{"paper", "runs", ": it sets that itself"},
+		{"paper", "batch", ": the protocol sets it"},
+		{"paper", "runs", ": the protocol sets it"},
 		{"paper", "ops", ": it is for models"},
 		{"ops", "model", ""},
 		{"ops", "zeros", ": its values are ±1"},
@@ -201,7 +201,7 @@ func (b *benchCommand) check(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case b.compare != "" && changedBut(cmd, "compare", "format", "json"):
-		return usagef("--compare measures nothing: it takes two files, and --format or --json")
+		return usagef("--compare takes two files, and only --format or --json")
 	case b.compare != "" && b.format == formatBenchstat:
 		return usagef("--compare has no benchstat format")
 	case b.compare == standardInput && args[0] == standardInput:

@@ -31,10 +31,10 @@ func printBench(out *output, b measure.ModelResult) {
 		out.printf("%s\n", warning)
 	}
 	if b.Zeros > 0 {
-		out.printf("%g %% of the values of the images were made 0\n", 100*b.Zeros)
+		out.printf("%g %% of the image values are 0\n", 100*b.Zeros)
 	}
 	if b.Fresh && b.Transfers {
-		out.printf("these times count the transfers of image and result, which the paper leaves out; kernels alone: mean %.1f µs\n", b.Kernels)
+		out.printf("times include transfers, which the paper excludes; kernels alone: mean %.1f µs\n", b.Kernels)
 	}
 	if b.Peak > 0 {
 		times := ""
@@ -44,7 +44,7 @@ func printBench(out *output, b measure.ModelResult) {
 		out.printf("arithmetic peak: %.2f GMAC/s%s\n", b.Peak/1e9, times)
 	}
 	if share := 100 * b.Floor / b.Min; share >= 1 {
-		out.printf("lower bound, the products of bits at that peak: %.1f µs, %.0f %% of the shortest run\n", b.Floor, share)
+		out.printf("lower bound with all binary products at peak: %.1f µs, %.0f %% of the shortest run\n", b.Floor, share)
 	}
 	printOrigin(out, b.Origin)
 	if len(b.Steps) == 0 {
@@ -80,7 +80,7 @@ func ofPeak(fraction float64, outran bool) string {
 // printOutran says what a ? means, where there is one.
 func printOutran[R any](out *output, list []R, outran func(R) bool) {
 	if slices.ContainsFunc(list, outran) {
-		out.printf("? was quicker than the loops of the peak ever were: the machine was busy whenever they ran\n")
+		out.printf("?: faster than the peak loops, as the machine was busy whenever they ran\n")
 	}
 }
 
@@ -99,9 +99,9 @@ func printPlanes(out *output, steps []measure.StepTime) {
 	if most > least {
 		share += fmt.Sprintf(" to %.0f %%", 100*most)
 	}
-	out.printf("several planes of bits are read by %s. Of the rows of the lower planes %s have a bit here", text.Count(n, "step"), share)
+	out.printf("%s read several bit planes; %s of the rows of the lower planes have a set bit here", text.Count(n, "step"), share)
 	if least < 1 {
-		out.printf(";\nthe others need no products: images with more zeros may take longer (--zeros)")
+		out.printf(";\nthe others need no products, so images with more zeros may take longer (--zeros)")
 	}
 	out.printf("\n")
 }
@@ -154,7 +154,7 @@ func describeOp(o zoo.Operator) string {
 
 func printOps(out *output, results []measure.OperatorResult) {
 	first := results[0]
-	out.printf("%s, batch of %d; minimum and median of up to %s, rates of the minimum\n\n", first.Where(), first.Batch,
+	out.printf("%s, batch of %d; minimum and median of up to %s, rates from the minimum\n\n", first.Where(), first.Batch,
 		text.Count(slices.MaxFunc(results, func(a, b measure.OperatorResult) int { return a.Runs - b.Runs }).Runs, "run"))
 	rows := []row{"operator\tshape\tmin ms\tmedian ms\tGMAC/s\tGB/s\tof peak\tbound"}
 	noisy := 0
@@ -172,7 +172,7 @@ func printOps(out *output, results []measure.OperatorResult) {
 	out.table(rows)
 	printOutran(out, results, func(r measure.OperatorResult) bool { return r.Outran })
 	if first.Peak > 0 {
-		out.printf("arithmetic peak: %.1f GMAC/s, %.0f %% of it in the median of the times it was measured\n", first.Peak/1e9, 100*first.Steady)
+		out.printf("arithmetic peak: %.1f GMAC/s (median of its measurements: %.0f %%)\n", first.Peak/1e9, 100*first.Steady)
 	}
 	if noisy > 0 {
 		out.printf("the machine was busy while %s ran\n", text.Count(noisy, "operator"))

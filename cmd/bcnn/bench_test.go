@@ -148,7 +148,7 @@ func TestBenchOps(t *testing.T) {
 	}
 
 	text := succeed(t, "bench", "--ops=dabnn_3x3_512", "--device", "cpu", "--runs", "1")
-	require.Regexp(t, `\Acpu \(\w+\), 1 thread, batch of 1; minimum and median of up to 1 run, rates of the minimum\n\noperator  `, text)
+	require.Regexp(t, `\Acpu \(\w+\), 1 thread, batch of 1; minimum and median of up to 1 run, rates from the minimum\n\noperator  `, text)
 	require.Regexp(t, `(?m)^dabnn_3x3_512  7×7×512 → 512, 3×3, padding 1  .* (\d+ % +(arithmetic|memory)|\?)$`, text)
 
 	// A device without meters has no peak to compare with.
@@ -204,7 +204,7 @@ func TestPrintPlanes(t *testing.T) {
 	require.Empty(t, b.String())
 	few, many := 0.0, 0.5
 	printPlanes(out, []measure.StepTime{{Name: "a"}, {Planes: 2, PlaneRows: &few}, {Planes: 2, PlaneRows: &many}})
-	require.Contains(t, b.String(), "read by 2 steps. Of the rows of the lower planes 0 % to 50 % have a bit here")
+	require.Contains(t, b.String(), "2 steps read several bit planes; 0 % to 50 % of the rows of the lower planes have a set bit here")
 }
 
 // What bench prints in the formats for other programs is well formed.
@@ -321,14 +321,14 @@ only in B: net on cpu, 2 threads, batch of 1
 		{"--compare " + first, "two files"},
 		{"--compare " + first + " " + second + " x", "two files"},
 		{"--compare - -", "only once"},
-		{"--compare " + first + " " + second + " --runs 3", "measures nothing"},
+		{"--compare " + first + " " + second + " --runs 3", "--compare takes two files"},
 		{"--compare " + first + " " + second + " --format benchstat", "no benchstat"},
 		{"--compare " + first + " nosuch.json", "nosuch.json: " + absent(t)},
 		{"--compare " + first + " " + write("e", ""), "no results"},
-		{"--compare " + first + " " + write("f", "{}"), "result 1: neither that of a model"},
+		{"--compare " + first + " " + write("f", "{}"), "result 1: neither a model"},
 		{"--compare " + first + " " + write("g", a+"{"), "result 3: unexpected EOF"},
-		{"--compare " + first + " " + write("h", `{"model":"net","batch":1,"min_us":2,"median_us":1}`), "result 1: times that"},
-		{"--compare " + first + " " + write("i", `{"op":"c64","min_ms":0,"ms":1}`), "result 1: times that"},
+		{"--compare " + first + " " + write("h", `{"model":"net","batch":1,"min_us":2,"median_us":1}`), "result 1: impossible times"},
+		{"--compare " + first + " " + write("i", `{"op":"c64","min_ms":0,"ms":1}`), "result 1: impossible times"},
 		{"--compare " + first + " " + other, "no measurement in common"},
 	} {
 		r := runCommand(t, append([]string{"bench"}, strings.Fields(bad.args)...)...)

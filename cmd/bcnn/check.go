@@ -69,7 +69,7 @@ With --json, one object: model, device, images, tolerance, ok, outputs and layer
 and of these unknown. Infinite and NaN differences are null.`,
 		Example: `  bcnn check --model model.bcnn --reference torch.npz
   bcnn check --model model.bcnn --input x.npy --reference y.npy --tolerance 0`,
-		Args: noArguments("--model and --reference name what is compared"),
+		Args: noArguments("use --model and --reference"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case reference == "":
@@ -95,7 +95,7 @@ and of these unknown. Infinite and NaN differences are null.`,
 			} else {
 				for _, p := range r.ports.Inputs {
 					if !slices.Contains(f.Names(), p.Name) {
-						return files.Name(f.name, fmt.Errorf("there is no array of the input %s; give it with --input X.npz", text.Quote(p.Name)))
+						return files.Name(f.name, fmt.Errorf("no array for input %s; give it with --input X.npz", text.Quote(p.Name)))
 					}
 				}
 			}

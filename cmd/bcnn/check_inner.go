@@ -117,7 +117,7 @@ func (k *innerCheck) isUnknown(name string) bool {
 // unmatched is the error where a reference has arrays for the inside of a model, but none of
 // their names is that of a result. isKnown says whether all tensors of the source are known.
 func (k *innerCheck) unmatched(f *arrayFile, isKnown bool) error {
-	has := "which has kept no inner tensors of the model that it was converted from"
+	has := "which kept no inner tensors of its source"
 	if len(k.known) > 0 {
 		has = "which has " + arrays.Quoted(k.known)
 	}
@@ -125,7 +125,7 @@ func (k *innerCheck) unmatched(f *arrayFile, isKnown bool) error {
 	if isKnown && len(k.unknown) == 0 {
 		why = ", all of which became part of other layers"
 	}
-	return files.Name(f.name, fmt.Errorf("besides inputs and outputs, no array has the name of a tensor of the model, %s; the reference has %s%s",
+	return files.Name(f.name, fmt.Errorf("apart from inputs and outputs, no array is named after a tensor of the model, %s; the reference has %s%s",
 		has, arrays.Quoted(k.notCompared), why))
 }
 

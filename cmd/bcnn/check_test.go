@@ -157,9 +157,9 @@ func TestCheckErrors(t *testing.T) {
 	// Names of another program's: nothing inside would be compared.
 	inside := saveArray(t, array("output", []int{1, 2}, 1, 2), array("conv1", []int{1, 2}, 1, 2), array("bn1", []int{1}, 1))
 	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-i", x, "-r", inside),
-		`besides inputs and outputs, no array has the name of a tensor of the model, which has "grey"`)
+		`apart from inputs and outputs, no array is named after a tensor of the model, which has "grey"`)
 	y := saveArray(t, array("output", []int{1, 2}, 1, 2))
-	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-r", y), `there is no array of the input "input"; give it with --input`)
+	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-r", y), `no array for input "input"; give it with --input`)
 	require.Contains(t, fail(t, exitUsage, "check", "-m", model), "check needs --reference")
 	require.Contains(t, fail(t, exitUsage, "check", "-m", model, "-r", "-", "-i", "-"), "only once")
 	require.Contains(t, fail(t, exitUsage, "check", "-m", model, "-r", y, "--tolerance", "2"), "fraction")

@@ -93,7 +93,7 @@ above 1 also top, the likeliest classes.`,
 				job.sheet = &pages.Sheet{Title: net.Name, Device: job.device}
 			}
 			if !asJSON && !cmd.Flags().Changed("model") {
-				env.note("without --model this is %s, which knows %s as one road camera sees them, and takes any other photo for one of them",
+				env.note("using the demo model %s: it knows %s as one road camera sees them, and takes any other photo for one of them; choose another with --model",
 					model, strings.Join(c.Labels(), ", "))
 			}
 			sources := listSources(ctx, args)

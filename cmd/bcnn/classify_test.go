@@ -81,7 +81,7 @@ func TestClassifyWithoutModel(t *testing.T) {
 	photo := writePNG(t, filepath.Join(t.TempDir(), "photo.png"), lightImage(3))
 	r := runCommand(t, "classify", photo)
 	require.Equal(t, exitOK, r.code)
-	require.Regexp(t, `\Abcnn: [^\n]*vehiclenet, which knows bike, car, [^\n]* as one road camera sees them, [^\n]*\n\z`, r.stderr)
+	require.Regexp(t, `\Abcnn: [^\n]*vehiclenet: it knows bike, car, [^\n]* as one road camera sees them, [^\n]*\n\z`, r.stderr)
 	succeed(t, "classify", "--json", photo)
 	succeed(t, "classify", "--model", "vehiclenet", photo)
 }
@@ -153,7 +153,7 @@ func TestClassifyStandardInput(t *testing.T) {
 	stdin(t, writeFile(t, filepath.Join(dir, "text"), "not an image"))
 	require.Contains(t, fail(t, exitJob, "classify", "--model", model, "-"), "standard input: unsupported image format")
 	stdin(t, writeFile(t, filepath.Join(dir, "nothing"), ""))
-	require.Contains(t, fail(t, exitJob, "classify", "--model", model, "-"), "standard input: there is no image")
+	require.Contains(t, fail(t, exitJob, "classify", "--model", model, "-"), "standard input: no image")
 
 	// Images one after the other, one of which is broken inside; files before and behind keep
 	// their places.

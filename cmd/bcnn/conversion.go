@@ -81,7 +81,7 @@ func (c *conversion) print(out *output) {
 		out.printf("%d %s, of which %d were fused or constant-folded\n", c.Nodes, c.kind, c.Folded)
 	}
 	if n := len(c.Cancelled); n > 0 {
-		out.printf("%s with parts that cancel, as in x + (f(x) - x), taken as what is left: %s\n",
+		out.printf("%s with parts that cancel, as in x + (f(x) - x), simplified: %s\n",
 			text.Count(n, "sum"), strings.Join(c.Cancelled, ", "))
 	}
 	for _, z := range c.Zeros {
@@ -104,20 +104,20 @@ func (c *conversion) print(out *output) {
 		}
 		if n := len(signs); n > 0 {
 			out.printf("%s of three values (-1, 0, +1): %s\n"+
-				"a layer with weights that reads one is 2-bit, twice the work of a binary one; Where(x >= 0, 1, -1) in the model, or %s, makes it binary, which changes what the network computes\n",
+				"layers that read one are 2-bit, twice the work of binary ones; Where(x >= 0, 1, -1) in the model, or %s, makes them binary, which changes what the network computes\n",
 				text.Count(n, "sign"), strings.Join(signs, ", "), options)
 		}
 	}
 	for _, n := range c.NearlyBinary {
 		if n.Taken {
-			out.printf("%s: its weights differ from ±α, or multiples of it, by up to %.2g of α, and are taken as such\n", n.Layer, n.Deviation)
+			out.printf("%s: its weights differ from ±α, or multiples of it, by up to %.2g of α, and are treated as such\n", n.Layer, n.Deviation)
 		} else {
-			out.printf("%s: its weights differ from ±α, or multiples of it, by only %.2g of α; --weight-tolerance %.0e takes them as such\n",
+			out.printf("%s: its weights differ from ±α, or multiples of it, by only %.2g of α; --weight-tolerance %.0e accepts them\n",
 				n.Layer, n.Deviation, math.Pow(10, math.Ceil(math.Log10(n.Deviation))))
 		}
 	}
 	for _, r := range c.Rounded {
-		out.printf("%s: --first-weights has made its weights integers of %d bits times a scale: they differ by up to %.2g of the largest of their filter, and outputs by at most %.2g of the largest possible: this changes what the network computes\n",
+		out.printf("%s: --first-weights rounded its weights to %d-bit integers times a scale: weights change by up to %.2g of the largest in their filter, outputs by at most %.2g of the largest possible\n",
 			r.Layer, r.Bits, r.Weight, r.Output)
 	}
 	for _, f := range c.Findings {
@@ -167,7 +167,7 @@ func errorLines(err error) []string {
 		case "SignOfZero":
 			advice = "export the sign as Where(x >= 0, 1, -1), or choose with 'bcnn convert --sign-zero plus' or minus"
 		case "OverrideZeros":
-			advice = "export the sign as Where(x >= 0, 1, -1) if that is what was trained, or accept the other network with 'bcnn convert --override-zeros'"
+			advice = "export the sign as Where(x >= 0, 1, -1) if that is what was trained, or use 'bcnn convert --override-zeros', which changes what the network computes"
 		}
 		lines = append(lines, text.Escape(file+o.Text(advice)))
 	}

@@ -303,17 +303,17 @@ func TestConversion(t *testing.T) {
 	// Weights that the exporter has rounded.
 	args = convert("residual.dynamo", "--sign-zero", "plus")
 	text = succeed(t, append(args, "--weight-tolerance", "0")...)
-	require.Contains(t, text, "; --weight-tolerance 1e-06 takes them as such\n")
-	require.True(t, strings.HasSuffix(text, "WARNING: no layer is binary or of integers: nothing gets smaller or faster\n"), text)
+	require.Contains(t, text, "; --weight-tolerance 1e-06 accepts them\n")
+	require.True(t, strings.HasSuffix(text, "WARNING: no layer is binary or integer: nothing gets smaller or faster\n"), text)
 	args = append(args, "--require-binary")
 	text = succeed(t, args...)
-	require.Contains(t, text, "and are taken as such\n")
+	require.Contains(t, text, "and are treated as such\n")
 	require.NotContains(t, text, "WARNING")
 	require.Len(t, objects(t, succeed(t, append(args, "--json")...), append(fields, "cancelled", "zeros", "nearly_binary")...)[0]["nearly_binary"], 2)
 
 	// Signs of three values, and what makes them binary.
 	text = succeed(t, convert("residual.dynamo")...)
-	require.Regexp(t, `(?m)^2 signs of three values \(-1, 0, \+1\): node_sign, node_sign_2\na layer .* --sign-zero plus or minus, makes it binary, which changes what the network computes$`, text)
+	require.Regexp(t, `(?m)^2 signs of three values \(-1, 0, \+1\): node_sign, node_sign_2\nlayers .* --sign-zero plus or minus, makes them binary, which changes what the network computes$`, text)
 	text = succeed(t, convert("even_sums.old")...)
 	require.Regexp(t, `(?m) 2-bit +\d`, text)
 	require.Contains(t, text, "--sign-zero plus or minus with --override-zeros")
@@ -394,7 +394,7 @@ func TestConvertFirstWeights(t *testing.T) {
 	in, out := writeFile(t, filepath.Join(dir, "in.bcnn"), string(saved(t, net))), filepath.Join(dir, "out.bcnn")
 	text := succeed(t, "convert", in, "-o", out, "--first-weights", "16")
 	require.Regexp(t, `(?m)^conv\.integers +conv2d +16-bit +864 +100\.0 %`, text)
-	require.Regexp(t, `(?m)^conv: --first-weights has made its weights integers of 16 bits times a scale: they differ by up to 1\.\de-05 of the largest of their filter, and outputs by at most \d\.?\d?e-0\d of the largest possible: this changes what the network computes$`, text)
+	require.Regexp(t, `(?m)^conv: --first-weights rounded its weights to 16-bit integers times a scale: weights change by up to 1\.\de-05 of the largest in their filter, outputs by at most \d\.?\d?e-0\d of the largest possible$`, text)
 	require.NotContains(t, text, "WARNING")
 	fields := append(reportFields(), "input", "output", "rounded")
 	got := objects(t, succeed(t, "convert", in, "-o", out, "--first-weights", "9", "--json"), fields...)[0]

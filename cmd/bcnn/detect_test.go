@@ -156,10 +156,10 @@ func TestDetectDraws(t *testing.T) {
 	require.Contains(t, r.stderr, "detect needs --model MODEL, a detector")
 	r = runCommand(t, "detect", "--model", "vehiclenet", one)
 	require.Equal(t, exitJob, r.code)
-	require.Contains(t, r.stderr, "vehiclenet: the network does not say how boxes are made of its outputs")
+	require.Contains(t, r.stderr, "vehiclenet: the network does not describe how its outputs become boxes")
 	r = runCommand(t, "classify", "--model", model, one)
 	require.Equal(t, exitJob, r.code)
-	require.Contains(t, r.stderr, "the model is a detector, which finds boxes and no class of a whole image; use 'bcnn detect'")
+	require.Contains(t, r.stderr, "the model is a detector, not a classifier; use 'bcnn detect'")
 }
 
 // The face detector finds what OpenVINO finds, as it is published and as a model file of bytes.

@@ -216,7 +216,7 @@ func printTuningTable(out *output, f tuning.File, now time.Time) {
 			note += fmt.Sprintf("; another may be %.0f %% faster", 100*e.Doubt)
 		}
 		if len(e.Wrong) > 0 {
-			note += "; left out, as it computes something else: " + strings.Join(e.Wrong, ", ")
+			note += "; not used, as it computes wrong bits: " + strings.Join(e.Wrong, ", ")
 		}
 		rows = append(rows, rowf("  %s\t%s\t%.1f µs\t%s ago\t%s", e.Step, kernelsOf(e), 1e6*e.Seconds, span(now.Sub(e.Measured)), note))
 	}

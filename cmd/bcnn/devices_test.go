@@ -115,7 +115,7 @@ func TestDemoDisagreement(t *testing.T) {
 	// One run stands for the thousand of the protocol: the fake is slow.
 	require.ErrorIs(t, demo(t.Context(), env, []*backend.Device{backend.NewDevice(spoilt)}, 1), errReported)
 	require.Contains(t, text.String(), "Not all devices agree: 1 of 1 differ from the reference.")
-	require.Regexp(t, `\nthese times count the transfers of image and result, which the paper leaves out; kernels alone: mean \d+\.\d µs\n`, text.String())
+	require.Regexp(t, `\ntimes include transfers, which the paper excludes; kernels alone: mean \d+\.\d µs\n`, text.String())
 	// One output of each digit and one of the batch of random images.
 	require.Contains(t, errors.String(), "fake:0: 11 of 112 outputs differ")
 
@@ -156,7 +156,7 @@ func TestTuning(t *testing.T) {
 	text := succeed(t, "devices", "--tuning")
 	require.Contains(t, text, `cuda: H\x1b200: `+path+"\n")
 	require.Regexp(t, `(?m)^  a conv +b: work-groups of 64, 16 +1000\.0 µs  3 h ago +lasts 20 h; another may be 25 % faster$`, text)
-	require.Regexp(t, `(?m)^  a dense layer +b: work-groups of 8 +1000\.0 µs  30 h ago +to be measured again; another may be 6 % faster; left out, as it computes something else: vectors$`, text)
+	require.Regexp(t, `(?m)^  a dense layer +b: work-groups of 8 +1000\.0 µs  30 h ago +to be measured again; another may be 6 % faster; not used, as it computes wrong bits: vectors$`, text)
 	require.Regexp(t, `(?m)^  1×1×9 → 1×1×2, batch of 1 +c: conv_and_16x32 +2\.5 µs +2 days ago +lasts 27 days$`, text)
 	require.Contains(t, text, "opencl: "+broken+": unexpected end of JSON input\n")
 

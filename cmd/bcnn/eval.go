@@ -49,7 +49,7 @@ for each.`,
   bcnn eval --model vehiclenet --data photos --html accuracy.html
   bcnn eval --model digits --data t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz
   bcnn eval --model yolo.bcnn --data val2017 --annotations instances_val2017.json`,
-		Args: noArguments("--model and --data name what is read"),
+		Args: noArguments("use --model and --data"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if data == "" {
 				return usagef("eval needs --data DIR, or --data IMAGES.idx --labels LABELS.idx")
@@ -65,7 +65,7 @@ for each.`,
 				return f.eval(cmd.Context(), env, evaluated{model, device, data, annotations, size, asJSON}, net)
 			}
 			if changed := changedOf(cmd, "annotations", "threshold", "overlap", "fit", "channels"); changed != "" {
-				return usagef("--%s is for detectors, but %s is none", changed, text.Escape(model))
+				return usagef("--%s is for detectors, but %s is not one", changed, text.Escape(model))
 			}
 			if err := checkImages(model, net); err != nil {
 				return err

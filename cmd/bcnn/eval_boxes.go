@@ -56,7 +56,7 @@ func (f *detectFlags) eval(ctx context.Context, env *environment, e evaluated, n
 	case p.Images == 0:
 		return files.Name(e.data, fmt.Errorf("none of the %d images could be read", len(set.Images)))
 	case p.Objects == 0:
-		return files.Name(e.data, fmt.Errorf("there is no box on the %d images", p.Images))
+		return files.Name(e.data, fmt.Errorf("no boxes on the %d images", p.Images))
 	case e.json:
 		err = env.out.json(p)
 	default:

@@ -43,7 +43,7 @@ func TestEvalPage(t *testing.T) {
 	require.Contains(t, accuracy, "9 of 10 images")
 	require.Equal(t, 1, strings.Count(accuracy, "<figure>"))
 	require.Contains(t, accuracy, filepath.Join(dir, "light", "wrong.PNG"))
-	require.Contains(t, accuracy, "light, taken for dark")
+	require.Contains(t, accuracy, "light, mistaken for dark")
 }
 
 func TestInspectPage(t *testing.T) {

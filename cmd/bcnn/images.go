@@ -20,7 +20,7 @@ import (
 const standardInput = "-"
 
 // someImages is what the commands that read images want as arguments.
-const someImages = "an image, a folder of images, or - for those of standard input"
+const someImages = "an image, a folder of images, or - for standard input"
 
 // checkSources refuses arguments that name standard input twice.
 func checkSources(args []string) error {
@@ -68,7 +68,7 @@ func eachImage[T any](ctx context.Context, sources []source, stdin io.Reader, p 
 		}
 		switch {
 		case err == io.EOF:
-			err = errors.New("there is no image")
+			err = errors.New("no image")
 		case err == nil:
 			made.of, err = prepare(ctx, img)
 		}
@@ -104,7 +104,7 @@ func listSources(ctx context.Context, args []string) []source {
 		}
 		images, err := dataset.Images(ctx, arg)
 		if err == nil && len(images) == 0 {
-			err = errors.New("no images in this folder and those below it (*.jpg, *.jpeg, *.png, *.gif, *.bmp, *.webp)")
+			err = errors.New("no images in this folder or below (*.jpg, *.jpeg, *.png, *.gif, *.bmp, *.webp)")
 		}
 		if err != nil {
 			all = append(all, source{arg, files.Name(arg, err)})

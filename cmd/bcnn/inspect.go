@@ -407,7 +407,7 @@ func printPlan(out *output, plan *planInfo) {
 	if plan == nil {
 		return
 	}
-	out.printf("\nplan: %s, tensors of %d bytes for each image\n",
+	out.printf("\nplan: %s, %d bytes of tensors per image\n",
 		text.Count(len(plan.Steps), "step"), plan.TensorBytes)
 	rows := []row{"step\tkind\tinput\toutput"}
 	for _, s := range plan.Steps {

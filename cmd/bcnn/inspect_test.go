@@ -41,7 +41,7 @@ multiplications: 100.0 % binary
 `, succeed(t, "inspect", model))
 
 	require.Contains(t, succeed(t, "inspect", "--plan", model), `
-plan: 2 steps, tensors of 192 bytes for each image
+plan: 2 steps, 192 bytes of tensors per image
 step   kind      input        output
 grey   binarize  4×4×1 uint8  4×4×1 bits
 count  dense     4×4×1 bits   1×1×2 float32
@@ -178,10 +178,10 @@ func TestInspectShowsWhatRuns(t *testing.T) {
 	}
 	require.Len(t, got.Plan.Steps, len(s.Explain()))
 	require.Contains(t, succeed(t, "inspect", "--passes", "--isa", "generic", "--threads", "1", file), `
-pass      leaves    what it did
+pass      result    what it did
 simplify  3 layers  rule weights: 1 layer
-lower     2 steps   1 layer binary; 1 layer in the step of another
-cpu       2 steps   each step on its own
+lower     2 steps   1 layer binary; 1 layer merged into other steps
+cpu       2 steps   each step separately
 `)
 	require.Contains(t, got.Plan.Steps[1].Kernel, "wide bits")
 }

@@ -77,7 +77,7 @@ func loadModel(ctx context.Context, name string) (*bcnn.Network, error) {
 		}
 		return nil, files.Name(name, fmt.Errorf("no such file or built-in model; %s'bcnn zoo' and 'bcnn help' list the built-in models", hint))
 	case format == recognize.BinCNN:
-		return nil, files.Name(name, errors.New("this is a folder of weights of BinCNN; make a model file of it with 'bcnn convert --mode thresh|norm|int'"))
+		return nil, files.Name(name, errors.New("this is a BinCNN weights folder; convert it with 'bcnn convert --mode thresh|norm|int'"))
 	}
 	return bitcnn.Load(ctx, name, bitcnn.LoadOptions{})
 }
@@ -107,7 +107,7 @@ func openDevices(name string) ([]*backend.Device, error) {
 	}
 	devices := backend.Devices()
 	if len(devices) == 0 {
-		return nil, errors.New("there is no device; 'bcnn devices' says why")
+		return nil, errors.New("no device is available; 'bcnn devices' says why")
 	}
 	return devices, nil
 }
@@ -136,7 +136,7 @@ func optionsFor(name string, dev *backend.Device, opts backend.Options) backend.
 func checkImages(model string, net *bcnn.Network) error {
 	in := net.Inputs[0]
 	if net.Detection != nil {
-		return files.Name(model, errors.New("the model is a detector, which finds boxes and no class of a whole image; use 'bcnn detect'"))
+		return files.Name(model, errors.New("the model is a detector, not a classifier; use 'bcnn detect'"))
 	}
 	if ins, outs := len(net.Inputs), len(net.OutputLayers()); ins != 1 || outs != 1 {
 		return files.Name(model, fmt.Errorf("the model has %d inputs and %d outputs, not one of each; use 'bcnn run'", ins, outs))

@@ -42,7 +42,7 @@ With --json, one object per device: device, cases, failures.`,
   bcnn parity --device all --json
   bcnn parity --cases core --device opencl
   bcnn parity --model model.onnx`,
-		Args: noArguments("--model names what is compared"),
+		Args: noArguments("use --model"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if model != "" && cmd.Flags().Changed("cases") {
 				return usagef("--cases and --model contradict each other")

@@ -53,7 +53,7 @@ func listPasses(info *inspection, findings []simplify.Finding, program *lower.Pr
 	}
 	found := []string{}
 	if len(order) == 0 {
-		found = append(found, "no rule found anything")
+		found = append(found, "no rule applied")
 	}
 	for _, rule := range order {
 		found = append(found, fmt.Sprintf("rule %s: %s", rule, text.Count(rules[rule], "layer")))
@@ -64,7 +64,7 @@ func listPasses(info *inspection, findings []simplify.Finding, program *lower.Pr
 		within += max(len(s.Layers)-1, 0)
 	}
 	if within > 0 {
-		lowered = append(lowered, fmt.Sprintf("%s in the step of another", text.Count(within, "layer")))
+		lowered = append(lowered, fmt.Sprintf("%s merged into other steps", text.Count(within, "layer")))
 	}
 	calls, did := shared(choices)
 	return []passInfo{
@@ -103,13 +103,13 @@ func shared(choices []backend.Choice) (alone int, did []string) {
 		}
 	}
 	if alone == len(choices) {
-		return alone, []string{"each step on its own"}
+		return alone, []string{"each step separately"}
 	}
 	if registers > 0 {
-		did = append(did, text.Count(registers, "step")+" in registers of the kernel of another")
+		did = append(did, text.Count(registers, "step")+" in the registers of other kernels")
 	}
 	if tiles > 0 {
-		did = append(did, text.Count(tiles, "step")+" tile by tile with another")
+		did = append(did, text.Count(tiles, "step")+" tile by tile with other steps")
 	}
 	return alone, did
 }
@@ -119,7 +119,7 @@ func printPasses(out *output, passes []passInfo) {
 		return
 	}
 	out.printf("\n")
-	rows := []row{"pass\tleaves\twhat it did"}
+	rows := []row{"pass\tresult\twhat it did"}
 	for _, p := range passes {
 		rows = append(rows, rowf("%s\t%s\t%s", p.Pass, p.Leaves, strings.Join(p.Did, "; ")))
 	}

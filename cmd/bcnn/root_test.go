@@ -30,7 +30,7 @@ func TestUsageErrors(t *testing.T) {
 		{"classify --json=perhaps x.png", "invalid argument"},
 		{"classify - x.png -", "only once"},
 		{"eval", "--data"},
-		{"eval x --data y", `eval takes no arguments, but got "x"; --model and --data`},
+		{"eval x --data y", `eval takes no arguments, but got "x"; use --model and --data`},
 		{"eval --model digits --data . --labels x", "is a folder"},
 		{"eval --model digits --data " + file, "--labels"},
 		{"convert", "convert needs a model: a file"},

@@ -32,7 +32,7 @@ it with .astype(numpy.float32). Inputs may have any size; an output may have 4 G
 - is standard input (.npz up to 64 MiB) or output (.npz).`,
 		Example: `  bcnn run --model model.bcnn --input x.npz --output y.npz
   bcnn run --model model.onnx --input - --output - < x.npy > y.npz`,
-		Args: noArguments("--model and --input name what is run"),
+		Args: noArguments("use --model and --input"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case input == "" || output == "":

@@ -252,7 +252,7 @@ func TestRunSeveral(t *testing.T) {
 	require.Contains(t, fail(t, exitJob, "run", "-m", model, "-i", saveArray(t, x), "-o", out), `no array "input 2"; there are "input"`)
 	short := array("input 2", []int{2, 2}, 1, 2, 3, 4)
 	require.Contains(t, fail(t, exitJob, "run", "-m", model, "-i", saveArray(t, x, short), "-o", out), `"input 2": it has 2 images, but the input has 3`)
-	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-r", saveArray(t, x, sum, product)), `there is no array of the input "input 2"`)
+	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-r", saveArray(t, x, sum, product)), `no array for input "input 2"`)
 	require.Contains(t, fail(t, exitJob, "classify", "-m", model, "x.png"), "the model has 2 inputs and 2 outputs, not one of each; use 'bcnn run'")
 	succeed(t, "bench", "-m", model, "-d", "cpu", "--runs", "2")
 	succeed(t, "parity", "-m", model, "-d", "cpu")

@@ -173,13 +173,13 @@ func readTokens(file string) ([]string, error) {
 		switch {
 		case token == "":
 		case strings.ContainsFunc(token, unicode.IsSpace):
-			return nil, files.Name(file, fmt.Errorf("line %d has a space in it: want one token a line", line))
+			return nil, files.Name(file, fmt.Errorf("line %d contains a space: want one token per line", line))
 		default:
 			tokens = append(tokens, token)
 		}
 	}
 	if len(tokens) == 0 {
-		return nil, files.Name(file, errors.New("there is no token in it"))
+		return nil, files.Name(file, errors.New("it contains no token"))
 	}
 	return tokens, nil
 }
@@ -234,7 +234,7 @@ func (s *server) load(ctx context.Context, server *serve.Server, models []string
 		return nil
 	}
 	if err := server.AddFolder(ctx); err != nil && !server.Ready() {
-		return fmt.Errorf("no model of %s can be loaded: %w", text.Escape(s.opts.Folder), err)
+		return fmt.Errorf("none of the models in %s can be loaded: %w", text.Escape(s.opts.Folder), err)
 	}
 	return ctx.Err()
 }
@@ -280,7 +280,7 @@ func (s *server) listen(ctx context.Context, log *slog.Logger, l *serve.Listener
 		log.Info("listening", "protocol", what, "address", o.Addr().String(), "tls", l.TLS != nil && what != "pprof")
 		// Profiles need no token, whoever asks.
 		if host, _, _ := net.SplitHostPort(o.Addr().String()); !net.ParseIP(host).IsLoopback() && (len(s.opts.Tokens) == 0 || what == "pprof") {
-			log.Warn("other machines may send requests without a token", "protocol", what)
+			log.Warn("other machines can send requests without a token", "protocol", what)
 		}
 		return o
 	}

@@ -117,13 +117,13 @@ func TestServeUsage(t *testing.T) {
 		require.Contains(t, fail(t, exitUsage, append([]string{"serve", model}, args...)...), words)
 	}
 	for words, args := range map[string][]string{
-		"there is no token in it":                {"--token-file", empty},
-		"line 3 has a space in it":               {"--token-file", spaced},
+		"it contains no token":                   {"--token-file", empty},
+		"line 3 contains a space":                {"--token-file", spaced},
 		`the name "\xff" is not UTF-8`:           {"\xff=digits"},
 		"tokens.none: " + syscall.ENOENT.Error(): {"--token-file", "tokens.none"},
 		"failed to find any PEM data":            {"--tls-cert", key, "--tls-key", key},
 		"--http 127.0.0.1:http:":                 {"--http", "127.0.0.1:http:"},
-		"no model of " + folder:                  {"--models", folder},
+		"none of the models in " + folder:        {"--models", folder},
 		"no such file or built-in model":         {"nosuch"},
 	} {
 		models := []string{model}
@@ -173,7 +173,7 @@ func TestServeProfilesWarn(t *testing.T) {
 		"--pprof", "0.0.0.0:0", "--token-file", tokens)
 	address("pprof")
 	require.Equal(t, exitOK, stop(), "%s", log)
-	require.Contains(t, log.String(), `msg="other machines may send requests without a token" protocol=pprof`)
+	require.Contains(t, log.String(), `msg="other machines can send requests without a token" protocol=pprof`)
 	require.NotContains(t, log.String(), "protocol=http\n")
 }
 

@@ -102,7 +102,7 @@ func (l *zooLine) count(ctx context.Context) error {
 }
 
 func printZoo(out *output, lines []zooLine) {
-	rows := []row{"name\tweights\tinput\tparameters\tmultiplications\tof which\tfloat32 bytes\tstored bytes\tfile bytes"}
+	rows := []row{"name\tweights\tinput\tparameters\tmultiplications\tby precision\tfloat32 bytes\tstored bytes\tfile bytes"}
 	for _, l := range lines {
 		weights := "random"
 		if l.Trained {

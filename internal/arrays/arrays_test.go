@@ -90,7 +90,7 @@ func TestForms(t *testing.T) {
 	require.NoError(t, bits.Fill(second, npy.From([]int{1, 1, 2, 2}, words[4:])))
 	require.Equal(t, x.Images(1, 1), second)
 	for _, v := range []float32{0.5, 1 << 32} {
-		require.ErrorContains(t, bits.Fill(second, npy.From([]int{1, 1, 2, 2}, []float32{v, 0, 0, 0})), "is no word of 32 bits")
+		require.ErrorContains(t, bits.Fill(second, npy.From([]int{1, 1, 2, 2}, []float32{v, 0, 0, 0})), "is not a 32-bit word")
 	}
 
 	shape = bcnn.Shape{H: 1, W: 1, C: 6}

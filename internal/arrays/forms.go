@@ -25,7 +25,7 @@ func (p Port) Numbers(a *npy.Array) ([]float64, error) {
 		for c := range p.Shape.C {
 			word := numbers[c/bcnn.SourceWordBits]
 			if word != math.Trunc(word) || word < math.MinInt32 || word > math.MaxUint32 {
-				return nil, fmt.Errorf("%s: %v is no word of 32 bits", text.Quote(p.Name), word)
+				return nil, fmt.Errorf("%s: %v is not a 32-bit word", text.Quote(p.Name), word)
 			}
 			bit := uint32(int64(word)) >> (c % bcnn.SourceWordBits) & 1
 			signs = append(signs, 1-2*float64(bit))

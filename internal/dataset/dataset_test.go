@@ -108,7 +108,7 @@ func TestLinks(t *testing.T) {
 
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "light"), 0o755))
 	deep := link("light", "more")
-	const want = "a link to a folder, which is followed only directly in the folder that is named"
+	const want = "a link to a folder, followed only directly in the given folder"
 	_, err = Images(t.Context(), dir)
 	require.ErrorContains(t, err, deep+": "+want)
 	_, err = OpenFolder(t.Context(), dir, []string{"dark", "light"})

@@ -48,7 +48,7 @@ func imagesIn(ctx context.Context, dir string, links bool) ([]string, error) {
 		case strings.HasPrefix(e.Name(), "."):
 		case isFolder(path, e):
 			if !links && !e.IsDir() {
-				return nil, files.Name(path, errors.New("a link to a folder, which is followed only directly in the folder that is named"))
+				return nil, files.Name(path, errors.New("a link to a folder, followed only directly in the given folder"))
 			}
 			below, err := imagesIn(ctx, path, false)
 			if err != nil {

@@ -117,7 +117,7 @@ func readAll(f io.Reader, size, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(b.Len()) > limit { // it has grown, or its size is not known before
-		return nil, fmt.Errorf("more than %d bytes, which are all that is read", limit)
+		return nil, fmt.Errorf("more than %d bytes", limit)
 	}
 	return b.Bytes(), nil
 }

@@ -149,7 +149,7 @@ func OperatorCharts(results []OperatorResult) []chart.Chart {
 		known = known && (r.Fraction > 0 || r.Outran)
 	}
 	unit := unitOf(longest)
-	fraction := chart.Chart{Title: "Operators: the shortest run beside the least time possible", Axis: "% of peak", Least: 100}
+	fraction := chart.Chart{Title: "Operators: the shortest run compared with the least possible time", Axis: "% of peak", Least: 100}
 	took := chart.Chart{
 		Title: "Operators: the shortest run", Axis: unit.name, Mark: "median", Ticks: true,
 		Footer: origins(results, func(r OperatorResult) (string, Origin) { return r.Device, r.Origin }),
@@ -168,7 +168,7 @@ func OperatorCharts(results []OperatorResult) []chart.Chart {
 			kind := r.kindOf()
 			note := fmt.Sprintf("%.0f %% (%s)", 100*r.Fraction, r.Bound)
 			if r.Outran {
-				note = "not known: quicker than the loops of the peak"
+				note = "unknown: faster than the peak loops"
 			}
 			fractions = append(fractions, chart.Bar{
 				Label: r.Op, Note: note,

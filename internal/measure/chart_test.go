@@ -79,7 +79,7 @@ func TestOperatorCharts(t *testing.T) {
 	require.Equal(t, []chart.Bar{{Label: "a", Note: "125 µs", Parts: []chart.Part{part(125, "dense, binary")}}}, charts[1].Panels[1].Bars)
 
 	list[0].Outran, list[0].Fraction, list[0].Bound = true, 0, ""
-	require.Equal(t, chart.Bar{Label: "a", Note: "not known: quicker than the loops of the peak", Parts: []chart.Part{part(0, "conv, binary")}},
+	require.Equal(t, chart.Bar{Label: "a", Note: "unknown: faster than the peak loops", Parts: []chart.Part{part(0, "conv, binary")}},
 		OperatorCharts(list)[0].Panels[0].Bars[0])
 	list[1].Fraction = 0 // a device that cannot measure its peak
 	require.Equal(t, charts[1:], OperatorCharts(list))

@@ -46,14 +46,14 @@ func Read(r io.Reader) (*Results, error) {
 			var m ModelResult
 			err = json.Unmarshal(raw, &m)
 			if err == nil && (m.Batch < 1 || m.Min <= 0 || m.Median < m.Min) {
-				err = errors.New("times that no measurement gives")
+				err = errors.New("impossible times")
 			}
 			list.Models = append(list.Models, m)
 		case kind.Op != "":
 			var o OperatorResult
 			err = json.Unmarshal(raw, &o)
 			if err == nil && (o.Min <= 0 || o.Median < o.Min) {
-				err = errors.New("times that no measurement gives")
+				err = errors.New("impossible times")
 			}
 			for _, known := range zoo.Operators() {
 				if known.Name == o.Op {
@@ -62,7 +62,7 @@ func Read(r io.Reader) (*Results, error) {
 			}
 			list.Operators = append(list.Operators, o)
 		default:
-			err = errors.New("neither that of a model nor of an operator, as 'bcnn bench --json' prints them")
+			err = errors.New("neither a model nor an operator, as 'bcnn bench --json' prints them")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("result %d: %w", n, err)

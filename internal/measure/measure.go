@@ -124,7 +124,7 @@ func (l load) busy() string {
 	case l.median > 0 && l.mean > MostUndisturbed*l.median:
 		why = fmt.Sprintf("the mean is %.1f times the median", l.mean/l.median)
 	case l.steady > 0 && l.steady*MostUndisturbed < 1:
-		why = fmt.Sprintf("the loops of the peak reached %.0f %% of their best in the median", 100*l.steady)
+		why = fmt.Sprintf("the peak loops reached %.0f %% of their best in the median", 100*l.steady)
 	default:
 		return ""
 	}

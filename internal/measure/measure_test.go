@@ -113,7 +113,7 @@ func TestBusy(t *testing.T) {
 		{load{0, 0, 0, 0}, ""},
 		{load{10, 16, 40, 0.1}, "the machine was busy: the median is 1.6 times the shortest run"},
 		{load{150, 173, 659, 0.1}, "the machine was busy: the mean is 3.8 times the median"},
-		{load{10, 11, 12, 0.5}, "the machine was busy: the loops of the peak reached 50 % of their best in the median"},
+		{load{10, 11, 12, 0.5}, "the machine was busy: the peak loops reached 50 % of their best in the median"},
 	} {
 		require.Equal(t, c.want, c.busy())
 	}

@@ -53,7 +53,7 @@ func parseHeader(s string) (*header, error) {
 		switch key {
 		case "descr":
 			if p.peek() == '[' {
-				return nil, errors.New("arrays of records are not supported")
+				return nil, errors.New("record arrays are not supported")
 			}
 			descr := p.string()
 			if p.err == nil {
@@ -170,7 +170,7 @@ func (p *parser) shape() []int {
 		digits := p.rest[:len(p.rest)-len(strings.TrimLeft(p.rest, "0123456789"))]
 		n, err := strconv.Atoi(digits)
 		if err != nil {
-			p.fail("a dimension is no number that fits")
+			p.fail("a dimension is not a number that fits")
 			break
 		}
 		p.rest = strings.TrimPrefix(p.rest[len(digits):], "L") // of Python 2
@@ -179,7 +179,7 @@ func (p *parser) shape() []int {
 			p.fail("more than %d dimensions", maxDims)
 		}
 		if !p.accept(',') && (p.peek() != ')' || len(shape) == 1) {
-			p.fail("the shape is no tuple")
+			p.fail("the shape is not a tuple")
 		}
 	}
 	return shape

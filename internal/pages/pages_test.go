@@ -77,7 +77,7 @@ func TestSheet(t *testing.T) {
 	require.Contains(t, page, "&lt;b&gt;net")
 	require.Contains(t, page, "broken &lt;i&gt;image")
 	require.Contains(t, page, "a&amp;b")
-	require.Contains(t, page, "2700 photos on cpu, the most doubtful first. 1700 photos that are less so are left out.")
+	require.Contains(t, page, "2700 photos on cpu, the most doubtful first. 1700 less doubtful photos not shown.")
 	require.Equal(t, mostPhotos, strings.Count(page, "<figure>"))
 	require.Less(t, strings.Index(page, "photo 0 &lt;"), strings.Index(page, "photo 1981 &lt;"))
 	for i := 1; i < len(s.Photos); i++ {
@@ -96,11 +96,11 @@ func TestAccuracy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "accuracy.html")
 	require.NoError(t, a.Write(path))
 	page := read(t, path)
-	require.Contains(t, page, "Accuracy 90.00 % (86.59 to 92.62 by one standard error): 90 of 100 images.")
+	require.Contains(t, page, "Accuracy 90.00 % (86.59 to 92.62 within one standard error): 90 of 100 images.")
 	require.Contains(t, page, "85.7 %")
 	require.Contains(t, page, "&lt;dog&gt;")
 	require.NotContains(t, page, "<dog>")
-	require.Contains(t, page, "3 other mistakes are left out.")
+	require.Contains(t, page, "3 other mistakes not shown.")
 	a.Result = &dataset.Evaluation{Correct: 3, Total: 3, Accuracy: 1, Confusion: [][]int{{3, 0}, {0, 0}}}
 	require.InDelta(t, 75, a.Low(), 1e-9)
 	require.InDelta(t, 100, a.High(), 1e-9)

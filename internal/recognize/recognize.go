@@ -136,7 +136,7 @@ func Head(head []byte) (Format, error) {
 	if mayBeONNX(head) {
 		return ONNX, nil
 	}
-	return 0, errors.New("neither a .bcnn nor an ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file, nor of another format that is known here")
+	return 0, errors.New("not a .bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file, nor of any other known format")
 }
 
 // known are the formats of files, as errors list them.
@@ -154,7 +154,7 @@ func no(a about) error {
 
 const (
 	unpack = "unpack it first"
-	wanted = "a model is wanted here"
+	wanted = "a model is expected here"
 	torch  = "in PyTorch, torch.onnx.export writes the network with its weights as ONNX"
 )
 
@@ -176,8 +176,8 @@ var kinds = []struct {
 	{zipOf(isNumPy), about{"a NumPy archive (.npz)", "it holds tensors, but no network"}},
 	{at(0, "PK\x03\x04"), about{"a zip archive", unpack}},
 	{isPickle, about{"a pickle, as PyTorch and others write them", torch}},
-	{at(0, "\x12\x01\x00\x00\x00\x00\x00\x00"), about{"weights of BMXNet or MXNet (.params)", "name the graph that they belong to: NAME-symbol.json"}},
-	{isDarknetWeights, about{"weights of Darknet", "name the description that they belong to: NAME.cfg"}},
+	{at(0, "\x12\x01\x00\x00\x00\x00\x00\x00"), about{"BMXNet or MXNet weights (.params)", "name the graph that they belong to: NAME-symbol.json"}},
+	{isDarknetWeights, about{"Darknet weights", "name the description that they belong to: NAME.cfg"}},
 	{isSavedModel, savedModel},
 	{at(0, "\x93NUMPY"), about{"a NumPy array (.npy)", "it holds a tensor, but no network"}},
 	{at(0, "\xff\xd8\xff"), about{"a JPEG image", wanted}},
@@ -190,7 +190,7 @@ var kinds = []struct {
 	{at(0, "\xfd7zXZ\x00"), about{"a file compressed with xz", unpack}},
 	{at(0, "\x28\xb5\x2f\xfd"), about{"a file compressed with zstd", unpack}},
 	{at(257, "ustar"), about{"a tar archive", unpack}},
-	{at(0, "version https://git-lfs"), about{"a pointer of Git LFS to a file", "'git lfs pull' gets the file"}},
+	{at(0, "version https://git-lfs"), about{"a Git LFS pointer", "'git lfs pull' gets the file"}},
 	{isHTML, about{"a web page (HTML)", "download the file itself"}},
 }
 

@@ -72,10 +72,10 @@ func examples(t testing.TB) map[string][]string {
 			"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", // the old format of torch.save
 			"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00}",
 		},
-		"weights of BMXNet or MXNet":       {"\x12\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"},
+		"BMXNet or MXNet weights":          {"\x12\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"},
 		"=BMXNet":                          {`{"nodes":[{"op":"null"`, "{\n  \"nodes\": ["},
 		"=Darknet":                         {"[net]\n", "[network]", "\n # of\r\n;\r\n [ ne t ]\r\nwidth=3"},
-		"weights of Darknet, not a":        {"\x00\x00\x00\x00\x02\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x02\x03\x04"},
+		"Darknet weights, not a":           {"\x00\x00\x00\x00\x02\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x02\x03\x04"},
 		"=OpenVINO":                        {`<net name="x" version="11">`, "<?xml version=\"1.0\"?>\n<!-- made by hand -->\n<net\tversion=\"4\">"},
 		"XML, but not a graph of OpenVINO": {`<?xml version="1.0"?><model>`, `<?xml version="1.0"?><network>`, "<?xml"},
 		"a TensorFlow SavedModel":          {"\x08\x01\x12\xc7\x36\x0a\x5e"},
@@ -104,8 +104,8 @@ func examples(t testing.TB) map[string][]string {
 		"a web page":        {"\n<!DOCTYPE html>\n<html>", "<HTML><head>"},
 		"plain text, not a": {"hello\n", "<network>", "<net", ":)", "results\tof all", "[1]", "[Network]\n", "a\n[net]\n", "[net] x\n", strings.Repeat("ä", HeadBytes)[:HeadBytes-1] + "\xc3", "\xef\xbb\xbfa,b\r\n"},
 		`JSON, but not a graph of MXNet: it has no "nodes", not a`: {"{}", "\n {\"layers\": []}"},
-		"an empty file":                     {""},
-		"neither a .bcnn nor an ONNX, Tens": {"\x00\x00\x00\x00", "\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", "\x0a\x02ab", "\xff\xff\xff", "a\x00b", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x80\x09}"},
+		"an empty file":           {""},
+		"not a .bcnn, ONNX, Tens": {"\x00\x00\x00\x00", "\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", "\x0a\x02ab", "\xff\xff\xff", "a\x00b", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x80\x09}"},
 	}
 }
 

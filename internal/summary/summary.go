@@ -97,7 +97,7 @@ func New(net *bcnn.Network, p *plan.Plan) *Report {
 		r.FloatSteps[i].Count++
 	}
 	if float := r.ByBits.Of(plan.Float); float == r.MACs {
-		r.Warning = "no layer is binary or of integers: nothing gets smaller or faster"
+		r.Warning = "no layer is binary or integer: nothing gets smaller or faster"
 	} else if 2*float > r.MACs {
 		r.Warning = "most multiplications are float32: " + r.Shares
 	}
@@ -164,7 +164,7 @@ func (r *Report) Lines() []string {
 		}
 	}
 	if len(zeros) > 0 {
-		lines = append(lines, "weights of -1 and +1 but for a few that are 0, which double the products of bits and take 8 times the bytes; avoid that by Where(w >= 0, 1, -1) in the model: "+strings.Join(zeros, ", "))
+		lines = append(lines, "weights of -1 and +1 with a few zeros, which double the binary products and take 8 times the bytes; Where(w >= 0, 1, -1) in the model avoids that: "+strings.Join(zeros, ", "))
 	}
 	for _, d := range r.Deviations {
 		lines = append(lines, "deviates from the file: "+d)

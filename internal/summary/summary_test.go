@@ -58,7 +58,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestWarning(t *testing.T) {
-	require.Equal(t, "no layer is binary or of integers: nothing gets smaller or faster", build(t, 64, 0).Warning)
+	require.Equal(t, "no layer is binary or integer: nothing gets smaller or faster", build(t, 64, 0).Warning)
 	require.Equal(t, "most multiplications are float32: 33.3 % binary, 66.7 % float32", build(t, 64, 32).Warning)
 	require.Empty(t, build(t, 64, 64).Warning)
 	require.Empty(t, build(t, 0, 1).Warning)

@@ -76,7 +76,7 @@ func Why(why string, wrong []string) string {
 	if len(wrong) == 0 {
 		return why
 	}
-	return why + "; left out, as it computes something else: " + strings.Join(wrong, ", ")
+	return why + "; not used, as it computes wrong bits: " + strings.Join(wrong, ", ")
 }
 
 // Trial is what the candidates of a step are compared on: random inputs, and an output.

@@ -60,7 +60,7 @@ func TestContest(t *testing.T) {
 	_, _, _, _, ok := new(Contest[string]).End()
 	require.False(t, ok)
 	require.Equal(t, "measured", Why(WhyMeasured, nil))
-	require.Equal(t, "measured; left out, as it computes something else: a, b", Why(WhyMeasured, []string{"a", "b"}))
+	require.Equal(t, "measured; not used, as it computes wrong bits: a, b", Why(WhyMeasured, []string{"a", "b"}))
 }
 
 // Random tensors have no channels that there are not, no two images of them are the same, and

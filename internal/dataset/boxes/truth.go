@@ -119,7 +119,7 @@ func parseCOCO(data []byte, labels []string, background int) (*Set, error) {
 			return nil, fmt.Errorf("two images have the id %d", img.ID)
 		}
 		if !filepath.IsLocal(filepath.FromSlash(img.File)) {
-			return nil, fmt.Errorf("the image %d is called %s, which is no file in the folder", img.ID, text.Quote(img.File))
+			return nil, fmt.Errorf("the image %d is called %s, which is not a file in the folder", img.ID, text.Quote(img.File))
 		}
 		byID[img.ID], set.Images[i].File = i, img.File
 	}

@@ -49,7 +49,7 @@ func TestCOCO(t *testing.T) {
 		of(`{"image_id":2,"category_id":1,"bbox":[1,2,3,4]}`):                               "annotation 0 is of category 1, which is not listed",
 		of(`{"image_id":2,"category_id":3,"bbox":[1,2,3]}`):                                 "annotation 0 has a bbox of 3 numbers, want 4",
 		of(`{"image_id":2,"category_id":3,"bbox":[1,2,-3,4]}`):                              "annotation 0: a box of -3×4",
-		`{"images":[{"id":1,"file_name":"../x"}],` + categories + `}`:                       `the image 1 is called "../x", which is no file in the folder`,
+		`{"images":[{"id":1,"file_name":"../x"}],` + categories + `}`:                       `the image 1 is called "../x", which is not a file in the folder`,
 		`{"images":[{"id":1,"file_name":"x"},{"id":1,"file_name":"y"}],` + categories + `}`: "two images have the id 1",
 		`{` + images + `"categories":[{"id":1,"name":"dog"},{"id":1,"name":"cat"}]}`:        "two categories have the id 1",
 		`{` + images + `"categories":[{"id":1,"name":"cow"}]}`:                              `the category "cow" is none of the labels of the model: background, cat, dog`,

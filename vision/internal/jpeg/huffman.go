@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-var errHuffman = errors.New("jpeg: a Huffman table that is none")
+var errHuffman = errors.New("jpeg: invalid Huffman table")
 
 // fastBits is the length of codes that one look-up decodes.
 const fastBits = 10

@@ -85,7 +85,7 @@ func Open(r io.Reader, stop func() error) (*Decoder, error) {
 		return nil, err
 	}
 	if b[0] != 0xff || b[1] != startOfImage {
-		return nil, errors.New("jpeg: no beginning of an image")
+		return nil, errors.New("jpeg: no start of image")
 	}
 	d.source.at = 2
 	scan, err := d.segments()
@@ -159,7 +159,7 @@ func (d *Decoder) readQuantisation(b []byte) error {
 		precision, id := b[0]>>4, b[0]&15
 		bytes := blockSize << precision
 		if precision > 1 || id > 3 || len(b) < 1+bytes {
-			return errors.New("jpeg: a quantisation table that is none")
+			return errors.New("jpeg: invalid quantisation table")
 		}
 		b = b[1:]
 		for i := range blockSize {
@@ -176,14 +176,14 @@ func (d *Decoder) readQuantisation(b []byte) error {
 
 func (d *Decoder) readFrame(b []byte) error {
 	if len(b) < 6 || len(b) != 6+3*int(b[5]) || d.components != nil {
-		return errors.New("jpeg: a frame that is none, or a second one")
+		return errors.New("jpeg: invalid frame, or a second one")
 	}
 	d.height, d.width = int(binary.BigEndian.Uint16(b[1:])), int(binary.BigEndian.Uint16(b[3:]))
 	switch {
 	case b[0] != 8:
 		return Unsupported(fmt.Sprintf("%d bits per colour", b[0]))
 	case d.height == 0:
-		return Unsupported("a height that stands behind the image, or is 0")
+		return Unsupported("a height of 0, or one given after the image")
 	case d.width == 0:
 		return errors.New("jpeg: a width of 0")
 	case b[5] != 1 && b[5] != 3 && b[5] != 4:

@@ -55,7 +55,7 @@ func TestUnsupported(t *testing.T) {
 	}{
 		{1, 0xc3, "lossless coding"}, {1, 0xc5, "differential coding"}, {1, 0xc7, "differential coding"},
 		{1, 0xc9, "arithmetic coding"}, {1, 0xca, "arithmetic coding"}, {1, 0xcb, "arithmetic coding"}, {1, 0xcc, "arithmetic coding"},
-		{1, 0xcf, "arithmetic coding"}, {4, 12, "12 bits per colour"}, {6, 0, "a height that stands behind the image, or is 0"},
+		{1, 0xcf, "arithmetic coding"}, {4, 12, "12 bits per colour"}, {6, 0, "a height of 0, or one given after the image"},
 	} {
 		data := bytes.Clone(good)
 		data[frame+c.offset] = c.value

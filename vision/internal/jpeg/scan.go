@@ -23,8 +23,8 @@ type scanned struct {
 }
 
 var (
-	errScan = errors.New("jpeg: a scan that is none")
-	errCode = errors.New("jpeg: codes of a scan that are none")
+	errScan = errors.New("jpeg: invalid scan")
+	errCode = errors.New("jpeg: invalid codes in a scan")
 	errEnds = errors.New("jpeg: a scan ends too early")
 )
 

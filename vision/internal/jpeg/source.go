@@ -177,4 +177,4 @@ type Unsupported string
 
 func (u Unsupported) Error() string { return "JPEG with " + string(u) }
 
-var errTwo = errors.New("jpeg: an image begins inside of another")
+var errTwo = errors.New("jpeg: an image begins inside another")
