@@ -100,7 +100,8 @@ memory; "in that of X" is computed together with step X.
 
 --passes shows what happens between the file and the kernels: the rules that found
 binary layers, the steps that layers become, and the steps computed together. --html
-FILE draws the steps with their shapes and shares of the time.
+FILE draws the steps with their shapes and shares of the time. --device, --isa,
+--threads, --kernels and --batch are for these three.
 
 With --json, one object: name, input, labels, boxes (of a detector), layers, arrays,
 report (as of convert), with --plan plan (tensor_bytes, device, detail, steps with
@@ -161,12 +162,12 @@ kernel, tile, why and with), with --passes passes.`,
 	cmd.Flags().BoolVar(&withPlan, "plan", false, "also show the fused steps and their kernels")
 	cmd.Flags().BoolVar(&withPasses, "passes", false, "also show what each pass from the file to the kernels did")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().StringVar(&device, "device", "cpu", "device for --plan, --passes and --html")
-	cmd.Flags().StringVar(&opts.ISA, "isa", "", "CPU instruction set for --plan, --passes and --html (default the best)")
-	threadsFlag(cmd, &opts.Threads, "CPU threads for --plan, --passes and --html")
-	kernelsFlag(cmd, &opts.Kernels, "GPU kernels for --plan, --passes and --html")
+	cmd.Flags().StringVar(&device, "device", "cpu", "device that --plan, --passes and --html use")
+	cmd.Flags().StringVar(&opts.ISA, "isa", "", "CPU instruction set (default the best)")
+	threadsFlag(cmd, &opts.Threads, "CPU threads")
+	kernelsFlag(cmd, &opts.Kernels, "GPU kernels")
 	htmlFlag(cmd, &page)
-	intVar(cmd, &opts.MaxBatch, "batch", 1, maxBatch, "images per run for --plan, --passes and --html")
+	intVar(cmd, &opts.MaxBatch, "batch", 1, maxBatch, "images per run")
 	return cmd
 }
 

@@ -57,7 +57,7 @@ func commandPage(root *cobra.Command) string {
 			cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { uses[f.Name+f.Usage]++ })
 		}
 	}
-	shared := func(f *pflag.Flag) bool { return uses[f.Name+f.Usage] > 2 }
+	shared := func(f *pflag.Flag) bool { return uses[f.Name+f.Usage] > 2 || f.Name == "json" }
 
 	var b strings.Builder
 	b.WriteString("# The command\n\n<!-- The commands' own help, by go test ./cmd/bcnn -run TestCommandPage -update -->\n\n")
@@ -68,7 +68,7 @@ func commandPage(root *cobra.Command) string {
 	for _, cmd := range commands {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", cmd.Name(), cmd.Name(), cell(cmd.Short))
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if shared(f) && f.Name != "help" {
+			if uses[f.Name+f.Usage] > 2 && f.Name != "help" {
 				rows[f.Name] = flagRow(f)
 			}
 		})
