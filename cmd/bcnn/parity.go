@@ -29,7 +29,7 @@ intermediate value is compared with a reference implementation. All bits must be
 equal. Small networks run with each variant of kernels that the device has. With
 --model, that model is checked on random images instead.
 
---cases core takes about one case in fifteen, chosen so that each fault that the
+--cases core takes about one case in fourteen, chosen so that each fault that the
 project's tests put into a device is found; --cases cover adds every 16th of each
 kind. Both are for slow devices. With --device all, each device takes those of
 --threads, --isa and --kernels that it supports.
