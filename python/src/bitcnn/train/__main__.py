@@ -30,21 +30,21 @@ from .. import convert, load
 from .._image import escape
 
 _DESCRIPTION = """
-Trains a binary network on photos: PHOTOS/CLASS/ANY NAME, JPEG, PNG, GIF, BMP or WebP, and TIFF,
-AVIF (with pillow) or HEIC (with pillow-heif). A part of them is kept apart for the test, near
-duplicates on one side; first a network of the same shape with real weights is trained, then the
+Trains a binary network on photos: PHOTOS/CLASS/ANY NAME, JPEG, PNG, GIF, BMP or WebP, TIFF and
+AVIF (with pillow) or HEIC (with pillow-heif). Some photos are held out for testing, with near
+duplicates on one side. First a network of the same shape with real weights is trained, then the
 binary one on its answers and the labels.
 
-With --network detector it trains a network that finds objects, on photos with boxes: text files
-as YOLO has them, PHOTOS/ANY NAME.txt beside the photo or in labels beside images, or
---annotations, a file in COCO's format. There is no teacher.
+With --network detector it trains an object detector on photos with boxes: YOLO's text files,
+PHOTOS/ANY NAME.txt beside the photo or in labels beside images, or --annotations, a file in
+COCO's format. There is no teacher.
 
-OUT is a model for 'bcnn classify --model OUT PHOTO', 'bcnn detect' and bitcnn.load. Beside it, the
-folder OUT.training has the log, the confusion matrix or the precision as a picture, which photos
-were for the test, and checkpoints: the same command goes on where it was stopped.
+OUT is a model for 'bcnn classify --model OUT PHOTO', 'bcnn detect' and bitcnn.load. The folder
+OUT.training beside it has the log, a picture of the confusion matrix or the precision, the list
+of test photos, and checkpoints: repeat the command to resume.
 
-It ends with 0, with 1 where something is wrong with the photos or the runtime does not answer
-what PyTorch does, and with 2 where the arguments are wrong.
+Exit status: 0 on success, 1 if photos are wrong or the runtime and PyTorch disagree, 2 for wrong
+usage.
 """
 
 
