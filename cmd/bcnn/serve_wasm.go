@@ -11,10 +11,10 @@ import (
 func newServe(*environment) *cobra.Command {
 	return &cobra.Command{
 		Use:                "serve",
-		Short:              "Answer requests over the network (not in WebAssembly)",
+		Short:              "Serve models over HTTP and gRPC (not in WebAssembly)",
 		DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("serve: WebAssembly has no sockets to listen on; make web makes a page that needs no server")
+			return errors.New("serve: WebAssembly has no sockets to listen on; make web builds a page that needs no server")
 		},
 	}
 }
