@@ -69,7 +69,7 @@ func TestLowerKeepsBytesExactWhereTheZeroIsAByte(t *testing.T) {
 			require.Equal(t, c.why == "", report[0].Precision < plan.Float)
 			require.EqualValues(t, 216, report[0].Params)
 			require.EqualValues(t, 864, report[0].BytesFloat)
-			require.EqualValues(t, 576, report[0].BytesStored)
+			require.EqualValues(t, 576, report[0].BytesPacked)
 			require.EqualValues(t, 216, report[0].MACs)
 			require.Equal(t, c.zero, conv.ZeroPoint)
 			if c.why == "" {

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/files"
@@ -64,15 +65,34 @@ func Encode(n *bcnn.Network) ([]byte, error) {
 	return writeContainer(meta, tensors)
 }
 
-// Size returns the bytes of the network's file: those of its tensors, and the others, which
-// are metadata. A network that has no file is an error, as for Encode.
-func Size(n *bcnn.Network) (tensors, others int64, err error) {
+// Sizes are the bytes of a network's file.
+type Sizes struct {
+	// Weights are those of the weights and bias of each layer that has any, by its name.
+	Weights map[string]int64
+	// Tensors are those of all tensors, weights and biases among them; Metadata are the others.
+	Tensors, Metadata int64
+}
+
+// Size returns the bytes of the network's file. A network that has no file is an error, as for
+// Encode.
+func Size(n *bcnn.Network) (Sizes, error) {
 	meta, list, err := checked(n)
 	if err != nil {
-		return 0, 0, err
+		return Sizes{}, err
 	}
 	header, tensors, err := makeHeader(meta, list)
-	return tensors, 8 + int64(header.Len()), err
+	if err != nil {
+		return Sizes{}, err
+	}
+	s := Sizes{Weights: make(map[string]int64), Tensors: tensors, Metadata: 8 + int64(header.Len())}
+	for _, t := range list {
+		for _, role := range []string{weight, bias} {
+			if layer, ok := strings.CutSuffix(t.name, "."+role); ok {
+				s.Weights[layer] += t.bytes()
+			}
+		}
+	}
+	return s, nil
 }
 
 // checked is encodeNetwork for any network.

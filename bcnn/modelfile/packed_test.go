@@ -121,9 +121,9 @@ func TestPacked(t *testing.T) {
 					}
 				}
 			}
-			tensors, others, err := Size(n)
+			size, err := Size(n)
 			require.NoError(t, err)
-			require.Equal(t, int64(len(b)), tensors+others)
+			require.Equal(t, int64(len(b)), size.Tensors+size.Metadata)
 			old := bytes.Replace(b, []byte(`"version":"11"`), []byte(`"version":"10"`), 1)
 			seal(old)
 			_, err = Read(t.Context(), old, Options{})

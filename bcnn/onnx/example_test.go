@@ -30,7 +30,7 @@ func ExampleRead() {
 		log.Fatal(err)
 	}
 	for _, r := range plan.Summarize(net, p) {
-		fmt.Println(r.Layer, r.Precision, r.BytesFloat, "→", r.BytesStored, "bytes")
+		fmt.Println(r.Layer, r.Precision, r.BytesFloat, "→", r.BytesPacked, "bytes")
 	}
 	// Output:
 	// 3 nodes, of which 1 became no layers of their own

@@ -156,7 +156,7 @@ func TestQuantisedWeights(t *testing.T) {
 			net, _ := compare(t, r, m, Options{InputType: bcnn.Uint8, Mean: []float32{128}, Scale: []float32{1. / 64}}, false)
 			l := summarize(t, net)[0]
 			require.Equal(t, []any{plan.Precision(8), ""}, []any{l.Precision, l.WhyFloat})
-			require.EqualValues(t, 108, l.BytesStored)
+			require.EqualValues(t, 108, l.BytesPacked)
 			for _, l := range net.Layers {
 				if conv, ok := l.Op.(bcnn.Conv2D); ok {
 					w := conv.Weights.Int8 // [filter][y][x][channel]
@@ -178,7 +178,7 @@ func TestQuantisedWeights(t *testing.T) {
 			m.nodes[2].in[1] = "turned"
 			net, _ = compare(t, r, m, Options{}, false)
 			l = summarize(t, net)[0]
-			require.EqualValues(t, 108, l.BytesStored)
+			require.EqualValues(t, 108, l.BytesPacked)
 			require.Equal(t, plan.Float, l.Precision)
 			require.Contains(t, l.WhyFloat, "its input is real")
 		})

@@ -21,9 +21,9 @@ type LayerReport struct {
 	// FewZeros is how many weights are 0, if they are at most one in a hundred and all others
 	// are ±w for one w, so that the layer would be of ±1 without them; else 0.
 	FewZeros int
-	// BytesFloat is what weights and bias take as float32, BytesStored what the
-	// model file holds.
-	BytesFloat, BytesStored int64
+	// BytesFloat is what weights and bias take as float32, BytesPacked what they take in memory:
+	// bits in words of 64 for each tap, bytes, or float32.
+	BytesFloat, BytesPacked int64
 	// MACs is the number of multiply-accumulates for one image, padded taps
 	// included.
 	MACs int64
@@ -70,7 +70,7 @@ func Summarize(n *bcnn.Network, p *Plan) []LayerReport {
 			}
 			r.FewZeros = fewZeros(w.Int8)
 			r.BytesFloat = 4 * r.Params
-			r.BytesStored = 8*int64(len(w.Bits)) + int64(len(w.Int8)) + 4*int64(len(w.F32)) + 4*int64(len(bias))
+			r.BytesPacked = 8*int64(len(w.Bits)) + int64(len(w.Int8)) + 4*int64(len(w.F32)) + 4*int64(len(bias))
 			reports = append(reports, r)
 		}
 	}

@@ -23,11 +23,11 @@ func TestSummarize(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []plan.LayerReport{
 		{Layer: "layer1", Kind: "conv2d", Output: bcnn.Shape{H: 3, W: 4, C: 4}, Params: 3*2*3*4 + 4, Step: 1, Precision: plan.Binary,
-			Planes: 1, BytesFloat: 4 * 76, BytesStored: 8*24 + 16, MACs: 3 * 2 * 3 * 4 * 12},
+			Planes: 1, BytesFloat: 4 * 76, BytesPacked: 8*24 + 16, MACs: 3 * 2 * 3 * 4 * 12},
 		{Layer: "layer2", Kind: "conv2d", Output: bcnn.Shape{H: 3, W: 4, C: 6}, Params: 2 * 6,
-			Planes: 1, BytesFloat: 48, BytesStored: 48, MACs: 12 * 12, Step: 2, Precision: plan.Float, WhyFloat: "its weights are real"},
+			Planes: 1, BytesFloat: 48, BytesPacked: 48, MACs: 12 * 12, Step: 2, Precision: plan.Float, WhyFloat: "its weights are real"},
 		{Layer: "layer4", Kind: "dense", Output: bcnn.Shape{H: 1, W: 1, C: 10}, Params: 720,
-			Planes: 1, BytesFloat: 2880, BytesStored: 160, MACs: 720, Step: len(p.Steps) - 1, Precision: plan.Float, WhyFloat: "its input is real: no sign in front of it, or a scale or offset between that is not one number"},
+			Planes: 1, BytesFloat: 2880, BytesPacked: 160, MACs: 720, Step: len(p.Steps) - 1, Precision: plan.Float, WhyFloat: "its input is real: no sign in front of it, or a scale or offset between that is not one number"},
 	}, plan.Summarize(n, p))
 }
 

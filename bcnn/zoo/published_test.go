@@ -65,7 +65,7 @@ func TestPublished(t *testing.T) {
 		var macs, exact, stored int64
 		for _, r := range plan.Summarize(net, p) {
 			macs += r.MACs
-			stored += r.BytesStored
+			stored += r.BytesPacked
 			if r.Precision < plan.Float {
 				exact += r.MACs
 			}

@@ -57,7 +57,7 @@ func TestCounts(t *testing.T) {
 			}
 			params += r.Params
 			macs += r.MACs
-			stored += r.BytesStored
+			stored += r.BytesPacked
 		}
 		require.Equal(t, want.exact, exact, name)
 		require.Equal(t, want.params, params, name)

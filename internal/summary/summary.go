@@ -22,7 +22,8 @@ type Report struct {
 	BinaryMACs int64                `json:"binary_macs"`
 	ByBits     plan.Multiplications `json:"macs_by_bits"`
 	Shares     string               `json:"multiplications"` // ByBits in words
-	// Float are the bytes of the weights as float32, Stored those in a model file.
+	// Float are the bytes of the weights as float32, Stored those in a model file, or in memory where
+	// the network is too large for a file.
 	Float       int64   `json:"float_bytes"`
 	Stored      int64   `json:"stored_bytes"`
 	Compression float64 `json:"compression"` // Float / Stored; 0 without weights
@@ -65,21 +66,26 @@ func New(net *bcnn.Network, p *plan.Plan) *Report {
 	layers := plan.Summarize(net, p)
 	r := &Report{Layers: []Layer{}, FloatSteps: []Steps{}, Deviations: net.Deviations, ByBits: plan.Count(layers)}
 	r.MACs, r.BinaryMACs, r.Shares = r.ByBits.All(), r.ByBits.Of(plan.Binary), r.ByBits.String()
+	size, sizeErr := modelfile.Size(net)
 	for _, l := range layers {
+		stored := l.BytesPacked
+		if sizeErr == nil {
+			stored = size.Weights[l.Layer]
+		}
 		products, zeros := 0, 0
 		if l.Planes > 1 {
 			products, zeros = l.Planes, l.FewZeros
 		}
 		r.Layers = append(r.Layers, Layer{
 			Name: l.Layer, Kind: l.Kind, Precision: l.Precision, Words: l.Precision.String(), Products: products, FewZeros: zeros, Params: l.Params, MACs: l.MACs,
-			Float: l.BytesFloat, Stored: l.BytesStored, Compression: ratio(l.BytesFloat, l.BytesStored), WhyFloat: l.WhyFloat,
+			Float: l.BytesFloat, Stored: stored, Compression: ratio(l.BytesFloat, stored), WhyFloat: l.WhyFloat,
 		})
 		r.Float += l.BytesFloat
-		r.Stored += l.BytesStored
+		r.Stored += stored
 	}
 	r.Compression = ratio(r.Float, r.Stored)
-	if tensors, metadata, err := modelfile.Size(net); err == nil {
-		r.Tables, r.Metadata, r.File = tensors-r.Stored, metadata, tensors+metadata
+	if sizeErr == nil {
+		r.Tables, r.Metadata, r.File = size.Tensors-r.Stored, size.Metadata, size.Tensors+size.Metadata
 	}
 	for _, s := range p.Steps {
 		switch s.Op.(type) {

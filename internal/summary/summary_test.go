@@ -19,7 +19,11 @@ import (
 func build(t *testing.T, float, binary int) *Report {
 	n := &bcnn.Network{Name: "n", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 64}, DType: bcnn.Float32}}}
 	if float > 0 {
-		n.Append("float", bcnn.Dense{Out: float, Weights: bcnn.Weights{F32: make([]float32, 64*float)}})
+		weights := make([]float32, 64*float)
+		for i := range weights {
+			weights[i] = 1.1 + float32(i%5)*float32(i%3) // which 16 bits do not hold
+		}
+		n.Append("float", bcnn.Dense{Out: float, Weights: bcnn.Weights{F32: weights}})
 		n.Append("add", bcnn.Add{}, 0, 0)
 	}
 	if binary > 0 {
@@ -28,7 +32,11 @@ func build(t *testing.T, float, binary int) *Report {
 		if float > 0 {
 			in = float
 		}
-		n.Append("binary", bcnn.Dense{Out: binary, Weights: bcnn.Weights{Bits: make([]uint64, binary*((in+63)/64))}})
+		words := make([]uint64, binary*((in+63)/64))
+		for i := range words {
+			words[i] = 1 << ((in - 1) % 64) // of which a file keeps all bytes up to this
+		}
+		n.Append("binary", bcnn.Dense{Out: binary, Weights: bcnn.Weights{Bits: words}})
 	}
 	p, err := lower.Network(t.Context(), n, lower.Options{})
 	require.NoError(t, err)
@@ -81,6 +89,22 @@ func TestBytes(t *testing.T) {
 }
 
 // What a file holds adds up to its size.
+// Weights that the file packs count as in the file: here four of the eight bytes of a word.
+func TestBytesOfPackedWeights(t *testing.T) {
+	n := &bcnn.Network{Name: "packed", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 4, W: 4, C: 32}, DType: bcnn.Float32}}}
+	n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	words := make([]uint64, 64*9)
+	for i := range words {
+		words[i] = 1 << 31
+	}
+	n.Append("conv", bcnn.Conv2D{Out: 64, Window: bcnn.Window{KH: 3, KW: 3}, Weights: bcnn.Weights{Bits: words}, Bias: make([]float32, 64)})
+	p, err := lower.Network(t.Context(), n, lower.Options{})
+	require.NoError(t, err)
+	r := New(n, p)
+	require.Equal(t, []int64{64*9*4 + 64*2, 0}, []int64{r.Stored, r.Tables})
+	require.Equal(t, r.Stored, r.Layers[0].Stored)
+}
+
 func TestBytesOfFile(t *testing.T) {
 	n := &bcnn.Network{Name: "tables", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 64}, DType: bcnn.Float32}}}
 	n.Append("slopes", bcnn.PReLU{Slope: make([]float32, 64)})
