@@ -69,7 +69,7 @@ func TestWrongNetwork(t *testing.T) {
 				t.Setenv(envFault, fault)
 				exe := requireReference(t, d, backendtest.VehicleNet(3, 8), backend.Options{}, 2)
 				require.Equal(t, fault == "", name == gpu.Fused && exe.network != nil || name == earlyLaunches && exe.early)
-				require.Equal(t, fault != "", strings.HasSuffix(exe.Explain()[0].Why, "computes something else: "+name))
+				require.Equal(t, fault != "", strings.HasSuffix(exe.Explain()[0].Why, "computes wrong bits: "+name))
 				said := false
 				for _, e := range d.tuning.Steps {
 					said = said || len(e.Wrong) == 1 && e.Wrong[0] == name

@@ -67,7 +67,7 @@ type executable struct {
 	recording bool
 	// early says that the device may begin kernels before those ahead of them have ended.
 	early bool
-	// wrong names what was left out of whole runs as it computes something else.
+	// wrong names what was left out of whole runs as it computes wrong bits.
 	wrong []string
 	// perImage is the time of an image in the last Run, at first something long: steps
 	// that take long are waited for one by one, so that they can be interrupted.
