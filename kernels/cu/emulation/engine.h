@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -204,9 +205,9 @@ inline float fused(float a, float b, float c)
 // add_translation adds a file of PTX, by its text, and its kernels as C++. No other file can be
 // loaded.
 bool add_translation(const char *ptx, std::initializer_list<std::vector<Kernel>> parts);
-// find_translation returns a kernel of PTX that is that of a file, of all its entries or
-// of some.
-const Kernel *find_translation(const char *ptx, const std::string &name);
+// find_translations returns the kernels of a PTX text, by name: those whose entries are the same as in a
+// file that was added. The text may have some of the file's entries or all.
+std::map<std::string, const Kernel *> find_translations(const char *ptx);
 
 } // namespace emulation
 #endif

@@ -89,10 +89,11 @@ Result load(const char *ptx, Module &m, std::string &message)
 		return no_binary_for_gpu;
 	}
 	const Limits limit = limits(capability);
+	auto translations = find_translations(ptx);
 	for (const char *p = ptx; (p = strstr(p, ".entry "));) {
 		p += 7;
 		const std::string name(p, strcspn(p, "( \t\r\n"));
-		const Kernel *k = find_translation(ptx, name);
+		const Kernel *k = translations[name];
 		if (!k) {
 			message = text("the emulated driver was built from another text than that of kernel %s for sm_%ld: "
 				"run scripts/cuda-emulator again", name.c_str(), target);

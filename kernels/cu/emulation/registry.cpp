@@ -1,7 +1,7 @@
 // The kernels that the driver was built with.
 #include "engine.h"
 
-#include <map>
+#include <cstring>
 
 namespace emulation {
 
@@ -15,26 +15,44 @@ std::map<std::pair<std::string, std::string>, Kernel> &translations()
 
 const char *const entry = "\n.visible .entry ";
 
-std::pair<std::string, std::string> text_of(const std::string &ptx, const std::string &name)
+// texts are what stands before the entries of a file, and the text of each entry, by its name.
+std::pair<std::string, std::map<std::string, std::string>> texts(const std::string &ptx)
 {
-	const size_t at = ptx.find(entry + name + "("), end = ptx.find("\n}\n", at);
-	if (at == std::string::npos || end == std::string::npos)
-		return {};
-	return {ptx.substr(0, ptx.find(entry)), ptx.substr(at, end - at)};
+	size_t at = ptx.find(entry);
+	std::pair<std::string, std::map<std::string, std::string>> t = {ptx.substr(0, at), {}};
+	while (at != std::string::npos) {
+		const size_t name = at + strlen(entry), open = ptx.find('(', name), end = ptx.find("\n}\n", name);
+		if (open >= end || end == std::string::npos)
+			break;
+		t.second[ptx.substr(name, open - name)] = ptx.substr(at, end - at);
+		at = ptx.find(entry, end);
+	}
+	return t;
 }
 } // namespace
 
 bool add_translation(const char *ptx, std::initializer_list<std::vector<Kernel>> parts)
 {
+	const auto of = texts(ptx);
 	for (const auto &part : parts)
-		for (const Kernel &k : part)
-			translations()[text_of(ptx, k.name)] = k;
+		for (const Kernel &k : part) {
+			const auto text = of.second.find(k.name);
+			if (text != of.second.end())
+				translations()[{of.first, text->second}] = k;
+		}
 	return true;
 }
-const Kernel *find_translation(const char *ptx, const std::string &name)
+
+std::map<std::string, const Kernel *> find_translations(const char *ptx)
 {
-	const auto t = translations().find(text_of(ptx, name));
-	return t == translations().end() ? nullptr : &t->second;
+	std::map<std::string, const Kernel *> found;
+	const auto of = texts(ptx);
+	for (const auto &e : of.second) {
+		const auto t = translations().find({of.first, e.second});
+		if (t != translations().end())
+			found[e.first] = &t->second;
+	}
+	return found;
 }
 
 } // namespace emulation

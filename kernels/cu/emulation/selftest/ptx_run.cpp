@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 		return 2;
 	std::ifstream file(argv[1], std::ios::binary);
 	const std::string ptx{std::istreambuf_iterator<char>(file), {}};
-	const Kernel *k = find_translation(ptx.c_str(), argv[2]);
+	const Kernel *k = find_translations(ptx.c_str())[argv[2]];
 	if (!k || k->sizes != std::vector<size_t>{8, 8}) {
 		fprintf(stderr, "there is no kernel %s of two pointers\n", argv[2]);
 		return 2;
