@@ -1,4 +1,5 @@
-// Package onnx imports binary and float convolutional networks from ONNX files, opset 7 to 28.
+// Package onnx imports binary and float convolutional networks from ONNX files, opset 7 to 28. Later
+// ones are read as 28, which Report.Deviations says.
 //
 // The importer evaluates constants, turns NCHW into NHWC, and follows thresholds, roundings and
 // limits through whatever operators an exporter has written them with (see internal/build). Package
@@ -269,7 +270,7 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 	return im, meta.apply(im.build.Net, im.ends, opts)
 }
 
-// parse reads a model of a version that is known here.
+// parse reads a model of a version that is known here, or of a newer one: see importer.deviations.
 func (s *source) parse(data []byte) (*pb.Model, error) {
 	m, err := pb.Decode(data, s.budget)
 	if err != nil {
@@ -283,10 +284,6 @@ func (s *source) parse(data []byte) (*pb.Model, error) {
 	}
 	if m.Opset < 7 {
 		return nil, fmt.Errorf("operator set %d of ONNX is not supported, want 7 or later: export with a larger opset_version", m.Opset)
-	}
-	if newest := newestOpset(); m.Opset > newest {
-		return nil, fmt.Errorf("operator set %d of ONNX is newer than the newest one known here, %d, so that its operators may mean something else: export with opset_version=%d or less, or convert the model with onnx.version_converter",
-			m.Opset, newest, newest)
 	}
 	return m, nil
 }

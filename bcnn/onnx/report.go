@@ -26,7 +26,8 @@ type Report struct {
 	// Findings are what package simplify has found in the network.
 	Findings []simplify.Finding
 	// Deviations say what the network computes differently from the file, and by how much at most:
-	// what was FLOAT16, BFLOAT16 or DOUBLE is computed in float32.
+	// what was FLOAT16, BFLOAT16 or DOUBLE is computed in float32, and operators of a set that is not
+	// known here as those of the newest one that is.
 	Deviations []string
 }
 
@@ -70,7 +71,7 @@ func (im *importer) report(net *bcnn.Network, findings []simplify.Finding) (*Rep
 			delete(made, node)
 		}
 	}
-	r := &Report{Producer: im.model.Producer, Opset: int(im.model.Opset), Nodes: len(g.Nodes), Cancelled: im.cancelled, Deviations: im.rounded(), Findings: findings}
+	r := &Report{Producer: im.model.Producer, Opset: int(im.model.Opset), Nodes: len(g.Nodes), Cancelled: im.cancelled, Deviations: im.deviations(), Findings: findings}
 	for _, z := range im.build.Zeros {
 		r.Zeros = append(r.Zeros, Zero{z.Node.Label(), z.Frequent})
 	}

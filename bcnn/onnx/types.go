@@ -127,9 +127,13 @@ func (im *importer) castTarget(n *pb.Node) pb.DataType {
 	return typ
 }
 
-// rounded returns Report.Deviations.
-func (im *importer) rounded() []string {
+// deviations returns Report.Deviations.
+func (im *importer) deviations() []string {
 	var said []string
+	if newest := newestOpset(); im.model.Opset > newest {
+		said = append(said, fmt.Sprintf("its operator set, %d, is newer than the newest one known here, %d, as which its operators are read: if one of them has changed since then, the results are wrong; opset_version=%d of the exporter, or onnx.version_converter, makes sure",
+			im.model.Opset, newest, newest))
+	}
 	for _, typ := range []pb.DataType{pb.Float16, pb.BFloat16, pb.Double} {
 		n := im.unrounded[typ]
 		if n == 0 {
