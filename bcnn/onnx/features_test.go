@@ -221,6 +221,10 @@ func TestFeatures(t *testing.T) {
 			input: testInput{"x", pb.Float, []any{"n", 3, "h", "w"}},
 			nodes: []testNode{op("Conv", "x w", "y")},
 			inits: []testTensor{f("w", 2, 3, 3, 3)}, output: "y"}},
+		{name: "dynamic sizes of Paddle", opts: Options{InputShape: bcnn.Shape{H: 5, W: 4}}, model: testModel{
+			input: testInput{"x", pb.Float, []any{-1, 3, -1, "?"}},
+			nodes: []testNode{op("Conv", "x w", "y")},
+			inits: []testTensor{f("w", 2, 3, 3, 3)}, output: "y"}},
 		{name: "shape arithmetic", model: testModel{
 			input: image(3, 4, 2),
 			nodes: []testNode{op("Shape", "x", "s"), op("Slice", "s i0 i1", "b"), op("Slice", "s i1 i9", "rest"),

@@ -216,6 +216,9 @@ func (d *decoder) valueInfo(f field) (ValueInfo, error) {
 			}
 			return nil
 		})
+		if size.Size == -1 { // Paddle writes an open dimension so
+			size.Size = 0
+		}
 		v.Dims = append(v.Dims, size)
 		return err
 	}

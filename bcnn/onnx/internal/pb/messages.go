@@ -34,7 +34,7 @@ type ValueInfo struct {
 	Ranked bool
 }
 
-// Dim is a dimension: a size, or a name for a dynamic one.
+// Dim is a dimension: a size, or a name for a dynamic one, or neither.
 type Dim struct {
 	Size int64
 	Name string
