@@ -33,9 +33,14 @@ func (b *Builder) Whole(n *pb.Node, v *Value, dim int) *Value {
 	return b.channelled(v, dim, n)
 }
 
-// Pick returns a value with the given positions of dimension dim, which must run over channels or
-// over groups of them, and with zeros where a position is −1.
+// Pick returns a value with the given positions of dimension dim, which must run over channels, over
+// groups of them, or over all pixels, and with zeros where a position is −1.
 func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions []int) *Value {
+	if view.Product(v.View[dim]) == v.Shape.Pixels() && !slices.ContainsFunc(v.View[dim], func(a view.Atom) bool { return a.Axis == view.N || a.Axis == view.C }) {
+		v = b.Settle(v)
+		try.Check(v.CheckReal())
+		v = b.Flatten(v, n)
+	}
 	if d := v.View[dim]; len(d) > 0 && view.Only(d, view.C) && view.Product(d) < v.Shape.C && v.Shape.Values() > view.Product(d) {
 		return b.pickGroups(n, suffix, v, dim, positions)
 	}
@@ -142,15 +147,15 @@ func (b *Builder) InChannelOrder(n *pb.Node, v *Value) *Value {
 	return v
 }
 
-// Concat joins values along dimension dim, which runs over channels, or over the rows or columns of
-// images.
+// Concat joins values along dimension dim, which runs over channels, over the rows or columns of
+// images, or over lists of pixels.
 func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) *Value {
 	try.Check(b.budget.Charge(64 * int64(len(values))))
 	if v := values[0]; dim >= 2 && len(values) > 1 && v.CheckImage() == nil && v.Shape.Values() > 1 {
 		return b.stack(n, values, dim)
 	}
-	if dim == 1 && slices.ContainsFunc(values, func(v *Value) bool { return len(v.View) > 2 && !view.Only(v.View[1], view.C) }) {
-		return b.joinLines(n, values)
+	if slices.ContainsFunc(values, func(v *Value) bool { return dim > 0 && max(dim+1, 3) <= len(v.View) && !view.Only(v.View[dim], view.C) }) {
+		return b.joinLines(n, values, dim)
 	}
 	values = b.alike(n, values, dim)
 	if len(values) > 1 && slices.ContainsFunc(values, func(v *Value) bool {

@@ -64,33 +64,36 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) *Value {
 	return picked(joined, "", positions, len(parts))
 }
 
-// joinLines joins values along dimension 1 if that runs over pixels, as the lists of boxes of
-// feature maps of several sizes do: it joins the vectors of all of their values.
-func (b *Builder) joinLines(n *pb.Node, values []*Value) *Value {
+// joinLines joins values along dimension dim if that runs over pixels, as the lists of boxes of
+// feature maps of several sizes do: it joins the vectors of all of their values, in which this
+// dimension comes first.
+func (b *Builder) joinLines(n *pb.Node, values []*Value, dim int) *Value {
 	lines := make([]*Value, len(values))
-	var dims []int // of the result
+	var dims []int // of the result, dim first
 	for i, v := range values {
 		v := b.Settle(v)
+		if !view.IsBatch(v.View[0]) || dim >= len(v.View) {
+			try.Failf("the first dimension of its inputs must be the batch, and all must have as many dimensions")
+		}
+		line := v.With(n)
+		line.View = slices.Insert(slices.Delete(slices.Clone(v.View), dim, dim+1), 1, v.View[dim])
 		size := make([]int, len(v.View)-1)
 		for d := range size {
-			size[d] = v.Size(d + 1)
+			size[d] = line.Size(d + 1)
 		}
 		if i == 0 {
 			dims = slices.Clone(size)
 		} else if len(size) != len(dims) || !slices.Equal(size[1:], dims[1:]) {
-			try.Failf("tensors of dimensions %v and %v (without the batch) cannot be joined", size, dims)
+			try.Failf("tensors of dimensions %v and %v (without the batch, the joined one first) cannot be joined", size, dims)
 		} else {
 			dims[0] += size[0]
 		}
-		if !view.IsBatch(v.View[0]) {
-			try.Failf("the first dimension of its inputs must be the batch")
-		}
-		line := v.With(n)
-		line.View = try.Value(v.View.Reshape([]int{v.Shape.Values()}))
+		line.View = try.Value(line.View.Reshape([]int{v.Shape.Values()}))
 		lines[i] = b.InChannelOrder(n, b.Flatten(line, n))
 	}
 	y := b.Concat(n, lines, 1)
 	out := y.With(n)
-	out.View = try.Value(y.View.Reshape(dims))
+	first := try.Value(y.View.Reshape(dims))
+	out.View = slices.Insert(slices.Delete(slices.Clone(first), 1, 2), dim, first[1])
 	return out
 }
