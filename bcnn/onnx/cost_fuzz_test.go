@@ -80,7 +80,7 @@ func grow(program []byte) hostile {
 		if len(g.program) == 0 {
 			break
 		}
-		kind, times, from := g.choose(41), 1<<g.choose(9), g.choose(3)
+		kind, times, from := g.choose(43), 1<<g.choose(9), g.choose(3)
 		constant, vector, value := g.constant, g.vector, g.value
 		for range times {
 			if from == 0 { // a chain, and not a fan
@@ -104,6 +104,22 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 	switch kind {
 	case 40:
 		g.fold(constant, again, vector)
+	case 41:
+		axis := 1 + g.choose(3)
+		part := g.add("Slice", value, "axes", []int{axis}, "starts", []int{0}, "ends", []int{1})
+		at := ints("", 0, float64(g.choose(3)))
+		at.dims = []int{1, 1, 2}
+		places := g.add("Expand", g.init(at)+" "+g.init(ints("", 1, float64(g.dim()), 2)))
+		if g.choose(2) == 0 {
+			places = g.add("ConstantOfShape", g.add("Shape", part), "value", ints("", float64(g.choose(3))))
+			g.value = g.add("ScatterElements", value+" "+places+" "+part, "axis", axis)
+		} else {
+			g.value = g.add("ScatterND", value+" "+places+" "+[]string{part, constant, g.value}[g.choose(3)])
+		}
+	case 42:
+		flat := g.add("Reshape", value+" "+g.init(ints("", 0, 2, -1)))
+		flat = g.add("Concat", flat+" "+flat, "axis", 2)
+		g.value = g.add("Reshape", g.add("Slice", flat, "axes", []int{2}, "starts", []int{g.dim()}, "ends", []int{1 << 20})+" "+g.init(ints("", 0, 2, float64(g.dim()), -1)))
 	case 32:
 		mode := []string{"nearest", "linear", "cubic"}[g.choose(3)]
 		sizes := g.init(ints("", 1, 2, float64(g.dim()), float64(g.dim())))

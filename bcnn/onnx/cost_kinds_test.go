@@ -40,6 +40,24 @@ func kinds() []costtest.Kind[hostile] {
 					op("Split", to+"c", to+"d "+to+"e", "axis", 1), op("DequantizeLinear", to+"d plus", to)}
 			}, plus)
 		})},
+		{Name: "assignments", N: 30, Make: models(func(n int) testModel {
+			m := chain(n, func(_ int, from, to string) []testNode { return []testNode{op("ScatterND", from+" i u", to)} },
+				testTensor{name: "i", typ: pb.Int64, dims: []int{1, 1, 4}, values: []float64{0, 1, 0, 1}}, floats("u", []int{1, 1}, 1))
+			m.input.dims[0] = 1
+			return m
+		})},
+		{Name: "assignments to a wide image", N: 4, Ends: costtest.Exceeds, Make: models(func(n int) testModel {
+			m := chain(n, func(_ int, from, to string) []testNode { return []testNode{op("ScatterND", from+" i u", to)} },
+				testTensor{name: "i", typ: pb.Int64, dims: []int{1, 1, 2}, values: []float64{0, 1}}, floats("u", []int{1, 1}, 1))
+			m.input.dims = []any{1, 1 << 20}
+			return m
+		})},
+		{Name: "lists of pixels that are joined", N: 30, Make: models(func(n int) testModel {
+			return chain(n, func(_ int, from, to string) []testNode {
+				return []testNode{op("Reshape", from+" flat", to+"a"), op("Concat", to+"a "+to+"a", to+"b", "axis", 2), op("Slice", to+"b", to+"c", "axes", []int{2}, "starts", []int{1}, "ends", []int{5}),
+					op("Reshape", to+"c square", to)}
+			}, ints("flat", 0, 2, -1), ints("square", 0, 2, 2, 2))
+		})},
 		{Name: "numbers rounded without limits", N: 30, Make: models(func(n int) testModel {
 			return chain(n, func(_ int, from, to string) []testNode {
 				return []testNode{op("Add", from+" "+from, to+"a"), op("Floor", to+"a", to)}

@@ -441,6 +441,10 @@ func (n testNode) execute(in []array, m testModel) array {
 		return n.gather(in)
 	case "GatherND":
 		return gatherND(in[0], in[1])
+	case "ScatterND":
+		return scatterND(in[0], in[1], in[2])
+	case "ScatterElements":
+		return scatterElements(in[0], in[1], in[2], n.int("axis", 0))
 	case "Slice":
 		return n.slice(in)
 	case "Resize": // asymmetric, rounded down

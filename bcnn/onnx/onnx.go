@@ -24,7 +24,7 @@
 // (multiples of ¼ from −4 to 4), PRelu, QuantizeLinear, Reciprocal, ReduceL1, ReduceL2, ReduceMax,
 // ReduceMean, ReduceMin, ReduceSum and ReduceSumSquare over heights, widths and channels or groups
 // of them, Relu, Reshape, Resize and Upsample of heights and widths (nearest, linear, cubic),
-// RMSNormalization, Round, Selu, Shape, Shrink, Sigmoid, Sign, Size, Slice and Split of channels,
+// RMSNormalization, Round, ScatterElements and ScatterND that assign to slices, Selu, Shape, Shrink, Sigmoid, Sign, Size, Slice and Split of channels,
 // rows or columns, Softmax, Softplus, Softsign, SpaceToDepth, SplitToSequence and the operators of
 // sequences, Sqrt, Squeeze, Sub, Sum, Swish, Tanh, ThresholdedRelu, Tile, TopK over channels,
 // Transpose, Unsqueeze, Where, Xor; of QONNX BipolarQuant, Im2Col, IntQuant, MultiThreshold, Quant
@@ -68,6 +68,7 @@
 // reads attributes (pb) and operands (importer.go), and computes with constants (eval) or makes
 // layers (build). Files whose names do not tell which operators they have:
 //
+//	assign        ScatterElements and ScatterND of values
 //	across        convolutions over the channels of one pixel (ECA)
 //	batch         constants computed from the batch size
 //	cache         files through links of Hugging Face's cache

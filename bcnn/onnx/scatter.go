@@ -27,8 +27,11 @@ func axisOf(n *pb.Node, t *eval.Tensor) int {
 }
 
 // scatter imports Scatter, ScatterND and ScatterElements of constants, which replace some weights
-// by others, or combine them with others.
+// by others, or combine them with others. assign imports them for values.
 func (im *importer) scatter(n *pb.Node) build.Operand {
+	if r := im.operands(n, 3); r[0].Value != nil || r[2].Value != nil {
+		return im.assign(n, r[0], r[2], im.required(n, 1))
+	}
 	c := im.allConstant(n, 3)
 	how := n.Text("reduction", "none")
 	if n.OpType == "ScatterND" {

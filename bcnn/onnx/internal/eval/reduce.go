@@ -120,7 +120,7 @@ func (e *Evaluator) logSumExp(t *Tensor, axes []int) *Tensor {
 func (e *Evaluator) Range(start, limit, delta *Tensor) *Tensor {
 	for _, t := range []*Tensor{start, limit, delta} {
 		if t.Len() != 1 || t.Type != start.Type || t.HasBatch() {
-			try.Failf("start, limit and delta must be single values of one type, which do not depend on the batch size")
+			try.Failf("start, limit and delta must be single values of one type, which do not depend on the batch size: export the model for a fixed one")
 		}
 	}
 	first, step := start.At(0), delta.At(0)

@@ -137,6 +137,16 @@ func (e *Evaluator) ScatterElements(t, indices, updates *Tensor, axis int, how s
 	if updates.Type != t.Type || updates.HasBatch() || !slices.Equal(updates.Dims, indices.Dims) {
 		try.Failf("updates of shape %v and indices of shape %v do not fit data of shape %v", updates.Dims, indices.Dims, t.Dims)
 	}
+	if t.Batch != nil && how == "none" { // a shape, of which some sizes are replaced
+		out := e.like(t, true, t.Dims)
+		e.copyRun(out, 0, t, 0, t.Len())
+		e.alongAxis(t, indices, axis, func(i, at int) {
+			out.put(at, updates, i)
+			out.Batch[at] = false
+		})
+		out.trim()
+		return out
+	}
 	out := e.clone(t)
 	e.alongAxis(t, indices, axis, func(i, at int) { out.combine(how, at, updates, i) })
 	return out
