@@ -270,7 +270,8 @@ def limited(model):
     saturates: by the standard and by ONNX Runtime large numbers have the largest integer, not the least."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
-    scales = {t.name: np.abs(onnx.numpy_helper.to_array(t)) for t in model.graph.initializer if t.data_type == onnx.TensorProto.FLOAT}
+    constants = {n.output[0]: onnx.numpy_helper.to_array(a.t) for n in model.graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"}
+    scales = {n: np.abs(v) for n, v in (constants | noise.constants_of(model)).items() if v.dtype == np.float32 and v.size}
     del made.graph.node[:]
     for k, node in enumerate(model.graph.node):
         scale = scales.get(node.input[1]) if node.op_type == "QuantizeLinear" and len(node.input) > 1 else None
