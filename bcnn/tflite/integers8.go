@@ -200,18 +200,18 @@ func (v *value) nearest8(thresholds []float32) {
 	}
 }
 
-// mean8 is MEAN of 8-bit values over windows of all of a height, a width or both.
+// mean8 is MEAN or SUM of 8-bit values over windows of all of a height, a width or both.
 func (im *importer) mean8(o *schema.Operator, v *value, window bcnn.Window, shape bcnn.Shape) *value {
 	q := im.output8(o.Outputs[0])
 	n := int64(window.KH) * int64(window.KW)
 	if n > maxMean {
-		try.Failf("a mean of %d 8-bit values is not supported, only of at most %d", n, maxMean)
+		try.Failf("a mean or sum of %d 8-bit values is not supported, only of at most %d", n, maxMean)
 	}
 	t := try.Value(im.model.Tensor(o.Outputs[0]))
 	// Two kernels do this; of images to images of one pixel it is the faster one, unless the
 	// file counts dimensions from the last.
 	listed := im.integers(o, 1)
-	direct := v.rank == 4 && len(t.Dims) == 4 && len(listed) == 2 && slices.Contains(listed, dimH) && slices.Contains(listed, dimW)
+	direct := o.Name == "MEAN" && v.rank == 4 && len(t.Dims) == 4 && len(listed) == 2 && slices.Contains(listed, dimH) && slices.Contains(listed, dimW)
 	limits := clamp{math.MinInt8, math.MaxInt8}
 	var level func(c int, sum int64) int64
 	if direct {
@@ -224,7 +224,7 @@ func (im *importer) mean8(o *schema.Operator, v *value, window bcnn.Window, shap
 			return limits.of(f.of(sum+n*int64(v.zero), rounding(c >= whole)) + shift)
 		}
 	} else {
-		of := meanLevels(v, q, n)
+		of := meanLevels(o, v, q, n)
 		level = func(_ int, sum int64) int64 { return of(sum) }
 	}
 	channels := 1

@@ -27,6 +27,7 @@ func init() {
 	handlers = map[string]func(*importer, *schema.Operator) []operand{
 		"ABS":                        one((*importer).abs),
 		"ADD":                        one((*importer).add),
+		"ADD_N":                      one((*importer).addN),
 		"ARG_MAX":                    one((*importer).argMax),
 		"ARG_MIN":                    one((*importer).argMax),
 		"AVERAGE_POOL_2D":            one((*importer).averagePool),

@@ -361,6 +361,30 @@ func (im *importer) sum(o *schema.Operator, sign float32) *value {
 	return im.done(o, p, y)
 }
 
+// addN is ADD_N, of two values or more.
+func (im *importer) addN(o *schema.Operator) *value {
+	if n := len(o.Inputs); n < 2 {
+		try.Failf("it has %d inputs, want at least 2", n)
+	}
+	var y *value
+	for i := range o.Inputs[1:] {
+		var p *pair
+		if c := im.operand(o, i+1).constant; i == 0 {
+			p = im.pairOf(o, 0, 1)
+		} else if c != nil {
+			p = im.withList(o, y, c)
+		} else {
+			p = im.pairOfValues(o, y, im.numbers(o, i+1))
+		}
+		suffix := ""
+		if i+2 < len(o.Inputs) {
+			suffix = "/sum"
+		}
+		y = im.done(o, p, im.summed(o, suffix, p, 1))
+	}
+	return y
+}
+
 // summed emits the sum of a pair, or the difference if the sign is −1.
 func (im *importer) summed(o *schema.Operator, suffix string, p *pair, sign float32) *value {
 	if p.w != nil {

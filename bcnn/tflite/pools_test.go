@@ -138,6 +138,21 @@ func TestPoolsRefused(t *testing.T) {
 	}
 }
 
+// ADD_N adds values and constants, in the order of its inputs.
+func TestAddN(t *testing.T) {
+	d := []int32{1, 1, 1, 2}
+	g := newGraph(d...)
+	relu := g.add("RELU", nil, d, 0)
+	g.outputs[0] = g.add("ADD_N", nil, d, 0, relu, g.floats([]int32{2}, 1e8, -1), 0)
+	require.Equal(t, of(100000008, -7), runInputs(t, g, of(3, -3))[0])
+	g = newGraph(d...)
+	g.outputs[0] = g.add("ADD_N", nil, d, g.floats(nil, 0.5), 0)
+	require.Equal(t, of(3.5, -2.5), runInputs(t, g, of(3, -3))[0])
+	g = newGraph(d...)
+	g.outputs[0] = g.add("ADD_N", nil, d, 0)
+	refused(t, g.encode(), "it has 1 inputs, want at least 2")
+}
+
 // MEAN, SUM, REDUCE_MAX and REDUCE_MIN over heights, widths and channels.
 func TestReductions(t *testing.T) {
 	for _, c := range []struct {

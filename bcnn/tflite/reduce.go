@@ -201,13 +201,11 @@ func (im *importer) reduce8(o *schema.Operator, axes []int) *value {
 		}
 	}
 	window.StrideH, window.StrideW = window.KH, window.KW
-	switch {
-	case o.Name == "MEAN" && shape.C == v.shape.C:
+	switch mean := o.Name == "MEAN" || o.Name == "SUM"; {
+	case mean && shape.C == v.shape.C:
 		return im.mean8(o, v, window, shape)
-	case o.Name == "MEAN":
+	case mean:
 		return im.channelMean8(o, v, window, shape)
-	case o.Name == "SUM":
-		try.Failf("a sum of 8-bit values is not supported, only a mean: convert the model without quantising this operator, or with a mean")
 	}
 	q := im.output8(o.Outputs[0])
 	if q.scale != v.scale || q.zero != v.zero {
@@ -223,14 +221,14 @@ func (im *importer) reduce8(o *schema.Operator, axes []int) *value {
 	return as(v, y)
 }
 
-// channelMean8 is MEAN of 8-bit values over channels too: thresholds of their sums.
+// channelMean8 is MEAN or SUM of 8-bit values over channels too: thresholds of their sums.
 func (im *importer) channelMean8(o *schema.Operator, v *value, window bcnn.Window, shape bcnn.Shape) *value {
 	q := im.output8(o.Outputs[0])
 	n := int64(num.Product(window.KH, window.KW, v.shape.C))
 	if n > maxMean {
-		try.Failf("a mean of %d 8-bit values is not supported, only of at most %d", n, maxMean)
+		try.Failf("a mean or sum of %d 8-bit values is not supported, only of at most %d", n, maxMean)
 	}
-	level := meanLevels(v, q, n)
+	level := meanLevels(o, v, q, n)
 	thresholds := im.newFloats(steps8)
 	im.steps8Of(thresholds, n*int64(math.MinInt8-v.zero), n*int64(math.MaxInt8-v.zero), level)
 	try.Check(im.budget.Charge(n))
@@ -243,8 +241,11 @@ func (im *importer) channelMean8(o *schema.Operator, v *value, window bcnn.Windo
 	return im.integers8(o, y, thresholds, q)
 }
 
-// meanLevels returns the integers of the mean of n values as a function of their sum.
-func meanLevels(v, q *value, n int64) func(sum int64) int64 {
+// meanLevels returns the integers of the mean of n values, or of SUM, as a function of their sum.
+func meanLevels(o *schema.Operator, v, q *value, n int64) func(sum int64) int64 {
+	if o.Name == "SUM" {
+		return sumLevels(v, q, n)
+	}
 	f := newFactor(float64(v.scale) / float64(q.scale))
 	bits := 0
 	for n>>(bits+1) > 0 && bits < 32 && bits < 31+f.exponent {
@@ -254,4 +255,19 @@ func meanLevels(v, q *value, n int64) func(sum int64) int64 {
 	f.fits(n * math.MaxUint8)
 	limits := clamp{math.MinInt8, math.MaxInt8}
 	return func(sum int64) int64 { return limits.of(f.of(sum, halvesAway) + int64(q.zero)) }
+}
+
+// sumLevels is meanLevels for SUM, which the interpreter rounds in float32 from the sum of the
+// integers as they are stored.
+func sumLevels(v, q *value, n int64) func(sum int64) int64 {
+	if v.scale == q.scale && v.zero == q.zero {
+		try.Failf("a sum of 8-bit values with the scale and zero point of its input is not supported, since TensorFlow Lite adds zero points there: convert the model without quantising it")
+	}
+	scale := v.scale / q.scale
+	bias := float32(float32(float32(-v.zero)*scale) * float32(n))
+	limits := clamp{math.MinInt8, math.MaxInt8}
+	return func(sum int64) int64 {
+		x := float32(float32(sum+n*int64(v.zero))*scale) + bias
+		return limits.of(int64(math.Round(float64(x))) + int64(q.zero))
+	}
 }

@@ -114,6 +114,7 @@ func smallShapes() []small {
 		b.result([]int32{1, 3, 2, 3}, x, b.ints(1, 3, 1, 1))
 	})
 	put("SQUARED_DIFFERENCE", floats, nil, nil, func(b *smallGraph) { x := b.input(pixel...); b.result(pixel, x, b.weights(3)) })
+	put("ADD_N", floats, nil, nil, func(b *smallGraph) { x := b.input(pixel...); b.result(pixel, x, x, b.weights(3)) })
 	put("SUM", floats, nil, nil, func(b *smallGraph) { x := b.input(image...); b.result([]int32{1, 2}, x, b.ints(1, 2)) })
 	put("REDUCE_MIN", both, nil, nil, func(b *smallGraph) { x := b.input(image...); b.result([]int32{1, 2}, x, b.ints(1, 2)) })
 	put("SHAPE", floats, map[int]any{0: uint8(schema.Int32)}, map[int]any{0: uint8(schema.Int64)}, func(b *smallGraph) {

@@ -8,7 +8,7 @@
 // # Operators
 //
 // Of LCE: LceBconv2d, LceBMaxPool2d, LceDequantize, LceQuantize. Of MediaPipe:
-// Convolution2DTransposeBias. Of TensorFlow Lite, on float values: ABS, ADD, ARG_MAX and ARG_MIN
+// Convolution2DTransposeBias. Of TensorFlow Lite, on float values: ABS, ADD, ADD_N, ARG_MAX and ARG_MIN
 // over channels, AVERAGE_POOL_2D, CAST of comparisons, CEIL, FLOOR and ROUND of what is limited
 // before or behind, CONCATENATION, CONV_2D, DEPTH_TO_SPACE, DEPTHWISE_CONV_2D, ELU, EQUAL,
 // NOT_EQUAL, GREATER, GREATER_EQUAL, LESS and LESS_EQUAL, EXP, EXPAND_DIMS, FULLY_CONNECTED, GELU,
@@ -25,7 +25,7 @@
 // On INT8 values between layers: ABS, ADD, SUB, MUL, MAXIMUM and MINIMUM of two tensors or
 // with a constant of channels, AVERAGE_POOL_2D, comparisons with constants but EQUAL and NOT_EQUAL,
 // CONCATENATION, CONV_2D, DEPTHWISE_CONV_2D, ELU, EXP, FULLY_CONNECTED, GELU, HARD_SWISH,
-// LEAKY_RELU, LOGISTIC, MAX_POOL_2D, MEAN, REDUCE_MAX and REDUCE_MIN, PRELU, QUANTIZE to another
+// LEAKY_RELU, LOGISTIC, MAX_POOL_2D, MEAN, SUM, REDUCE_MAX and REDUCE_MIN, PRELU, QUANTIZE to another
 // scale, RELU, RELU6, RELU_N1_TO_1, RESIZE_BILINEAR, SELECT and SELECT_V2, SOFTMAX and LOG_SOFTMAX
 // at the end, TANH, TRANSPOSE_CONV, and those that move values. Values of UINT8 are those of INT8,
 // 128 higher, at the input and the output of a model.
