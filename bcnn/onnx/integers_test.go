@@ -112,3 +112,13 @@ func TestOwnQuantisers(t *testing.T) {
 		require.Equal(t, nets[""], nets["com.microsoft/"], "%v", typ)
 	}
 }
+
+// Integers that are always the same are a number, with no rounding left of the zero point: 11/3 less
+// 11/3 need not be 0 when a scale of ⅓ is multiplied in.
+func TestTheSameInteger(t *testing.T) {
+	r := rand.New(rand.NewPCG(103, 104))
+	m := testModel{input: image(2, 2, 2), output: "y", opset: 13, nodes: []testNode{
+		op("Clip", "x low high", "a"), op("QuantizeLinear", "a scale zero", "b"), op("Concat", "b b", "c", "axis", 1), op("DequantizeLinear", "c scale zero", "y"),
+	}, inits: []testTensor{number("low", -0.1), number("high", 0.1), number("scale", 1./3), {name: "zero", typ: pb.Uint8, dims: []int{}, values: []float64{11}}}}
+	compare(t, r, m, Options{}, false)
+}

@@ -306,8 +306,11 @@ func (b *Builder) Lowered(n *pb.Node, v *Value, typ pb.DataType, zero float64) *
 	least, most := typ.Limits()
 	lo, hi := b.Bounds(v)
 	lo, hi = max(lo, float64(least)), min(hi, float64(most))
-	if zero == 0 || lo >= hi {
-		return b.plus(n, v, float32(-zero))
+	switch {
+	case zero == 0:
+		return v
+	case lo >= hi: // a constant
+		return b.always(n, v, float32(lo-zero))
 	}
 	q := bcnn.Quantize{Low: int(lo - zero), Levels: int(hi-lo) + 1}
 	for k := lo + 1; k <= hi; k++ {
