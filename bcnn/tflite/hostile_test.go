@@ -71,7 +71,7 @@ func TestHostile(t *testing.T) {
 		"no such operator": {with("x", nil, same, func(_ *testGraph, o *testOperator) { o.code = 9999 }), "(operator code 9999, index 0): this operator is not supported"},
 		"unknown":          {with("LSTM", nil, same, nil), `sub-graph 0: node "y" (LSTM, index 0): this operator is not supported; a network has no layer for it`},
 		"custom":           {with("mine", nil, same, nil), "(mine, index 0): this operator is not supported"},
-		"at the end":       {with("TOPK_V2", nil, same, nil), "compute it from the output"},
+		"at the end":       {with("TOPK_V2", nil, same, nil), "python -m tf2onnx.convert"},
 		"no output":        {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.outputs = nil }), "it has no output"},
 		"no input":         {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.inputs = nil }), "it has no input"},
 		"output tensor":    {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.outputs[0] = 7 }), "its outputs: there is no tensor 7, the sub-graph has 2 tensors"},

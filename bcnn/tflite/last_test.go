@@ -106,3 +106,35 @@ func TestExtremes(t *testing.T) {
 		}
 	}
 }
+
+// What the importer of ONNX reads, and tf2onnx writes, is refused with that way out: not of files that
+// tf2onnx does not read, or of which it makes what is refused in the end.
+func TestThroughONNX(t *testing.T) {
+	const way = "python -m tf2onnx.convert --tflite FILE --output FILE.onnx"
+	d := []int32{1, 2, 2, 3}
+	for _, name := range throughONNX {
+		require.Nil(t, handlers[name], name)
+		g := newGraph(d...)
+		g.outputs[0] = g.add(name, nil, d, 0, 0)
+		refused(t, g.encode(), way)
+		g = newGraph(d...)
+		g.outputs[0] = g.add("LceQuantize", nil, d, g.add(name, nil, d, 0, 0))
+		notRefused(t, g, way)
+		g = newGraph(d...)
+		x := g.add("QUANTIZE", nil, d, 0)
+		g.quantised(x, 0.5, 0)
+		g.outputs[0] = g.add(name, nil, d, g.add("DEQUANTIZE", nil, d, x))
+		notRefused(t, g, way)
+	}
+	g := newGraph(d...)
+	g.outputs[0] = g.add("CUMSUM", nil, d, 0, g.ints(1))
+	notRefused(t, g, way)
+}
+
+// notRefused requires an error without some words.
+func notRefused(t *testing.T, g *testGraph, words string) {
+	t.Helper()
+	_, _, err := Decode(t.Context(), g.encode(), Options{})
+	require.ErrorContains(t, err, "this operator is not supported")
+	require.NotContains(t, err.Error(), words)
+}

@@ -352,6 +352,25 @@ func (im *importer) shape(dims []int) (bcnn.Shape, error) {
 	return bcnn.Shape{}, fmt.Errorf("it has %d dimensions, want a batch of images (4), rows (3) or vectors (2)", len(dims))
 }
 
+// throughONNX are operators that tf2onnx writes in a form of which the importer of ONNX makes layers.
+var throughONNX = []string{"BATCH_MATMUL", "DIV", "GATHER", "PACK", "TOPK_V2", "UNPACK"}
+
+// onlyFloats reports whether the graph has neither operators of LCE, which tf2onnx does not know, nor
+// 8-bit values.
+func (im *importer) onlyFloats() bool {
+	for _, o := range im.model.Graph.Operators {
+		if o.Custom || o.Name == "QUANTIZE" || o.Name == "DEQUANTIZE" {
+			return false
+		}
+	}
+	for _, index := range im.model.Graph.Inputs {
+		if t, err := im.model.Tensor(index); err != nil || t.Type != schema.Float32 {
+			return false
+		}
+	}
+	return true
+}
+
 // obstacle notes an operator that no layer can be made of, and goes on with what the
 // file says of its outputs.
 func (im *importer) obstacle(o *schema.Operator, err error) error {
@@ -386,6 +405,8 @@ func (im *importer) obstacle(o *schema.Operator, err error) error {
 		out.Node = t.Name
 	}
 	switch {
+	case errors.Is(err, errUnsupported) && slices.Contains(throughONNX, o.Name) && im.onlyFloats():
+		out.Advice = "files of ONNX may have it: convert this one with python -m tf2onnx.convert --tflite FILE --output FILE.onnx"
 	case errors.Is(err, errUnsupported) && slices.Contains(last, o.Name):
 		out.Advice = "convert the model without it, and compute it from the output"
 	case errors.Is(err, errUnsupported):

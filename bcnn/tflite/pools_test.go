@@ -138,6 +138,34 @@ func TestPoolsRefused(t *testing.T) {
 	}
 }
 
+// SUM rounds in float32, halves away from 0, and keeps within INT8: what LCE's interpreter gave.
+func TestKernelsOfSum(t *testing.T) {
+	for _, c := range []struct {
+		q         []int8
+		in, scale float32
+		zero      int64
+		want      float32
+	}{
+		{[]int8{79, -107, -83, -68}, 0.2, 0.3, 10, 109}, {[]int8{79, -107, -83, -68}, 0.2, 0.1, 10, 127}, {[]int8{-128, -128, -128, -128}, 0.2, 0.1, 10, -128},
+		{[]int8{79, -107, -83, -68}, 0.5, 1, 10, 85}, {[]int8{-82, -82, -82, -83}, 0.5, 1, 10, 9}, {[]int8{-82, -82, -82, -81}, 0.5, 1, 10, 11},
+	} {
+		for _, axes := range [][]int32{{1, 2}, {1, 2, 3}, {-1, -2, -3}, {2, 3, 1}} {
+			g := newGraph(1, 2, 2, 1)
+			g.quantised(0, c.in, -82)
+			g.outputs[0] = g.add("SUM", keepDims(true), []int32{1, 1, 1, 1}, 0, g.ints(axes...))
+			g.quantised(g.outputs[0], c.scale, c.zero)
+			report, y := runInt8(t, g, c.q...)
+			require.Equal(t, of(c.want), y, "%+v", c)
+			require.Empty(t, report.Deviations)
+		}
+	}
+	g := newGraph(1, 2, 2, 1)
+	g.quantised(0, 0.2, -82)
+	g.outputs[0] = g.add("SUM", keepDims(true), []int32{1, 1, 1, 1}, 0, g.ints(1, 2))
+	g.quantised(g.outputs[0], 0.2, -82)
+	refused(t, g.encode(), "a sum of 8-bit values with the scale and zero point of its input is not supported")
+}
+
 // ADD_N adds values and constants, in the order of its inputs.
 func TestAddN(t *testing.T) {
 	d := []int32{1, 1, 1, 2}
