@@ -72,13 +72,17 @@ func TestHostile(t *testing.T) {
 		"unknown":          {with("LSTM", nil, same, nil), `sub-graph 0: node "y" (LSTM, index 0): this operator is not supported; a network has no layer for it`},
 		"custom":           {with("mine", nil, same, nil), "(mine, index 0): this operator is not supported"},
 		"at the end":       {with("TOPK_V2", nil, same, nil), "python -m tf2onnx.convert"},
-		"no output":        {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.outputs = nil }), "it has no output"},
-		"no input":         {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.inputs = nil }), "it has no input"},
-		"output tensor":    {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.outputs[0] = 7 }), "its outputs: there is no tensor 7, the sub-graph has 2 tensors"},
-		"input tensor":     {with("RELU", nil, same, func(_ *testGraph, o *testOperator) { o.inputs[0] = -2 }), "operator 0: its inputs: there is no tensor -2, the sub-graph has 2 tensors"},
-		"of a constant":    {with("RELU", nil, same, func(g *testGraph, o *testOperator) { o.inputs = []int32{g.floats(nil, 1), 0} }), "input 0 must be computed, not constant"},
-		"left out":         {with("RELU", nil, same, func(_ *testGraph, o *testOperator) { o.inputs[0] = -1 }), "input 0 is missing"},
-		"reads itself":     {with("RELU", nil, same, func(_ *testGraph, o *testOperator) { o.inputs[0] = 1 }), "tensor 1 \"y\" is neither constant nor computed by an earlier operator"},
+		"8 bits at the end": {with("TOPK_V2", nil, same, func(g *testGraph, _ *testOperator) {
+			g.tensors[0].typ, g.tensors[0].scale, g.tensors[0].zero = schema.Int8, []float32{0.5}, []int64{3}
+			g.tensors[1].typ, g.tensors[1].scale, g.tensors[1].zero = schema.Int8, []float32{0.5}, []int64{3}
+		}), "compute it from the output"},
+		"no output":     {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.outputs = nil }), "it has no output"},
+		"no input":      {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.inputs = nil }), "it has no input"},
+		"output tensor": {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.outputs[0] = 7 }), "its outputs: there is no tensor 7, the sub-graph has 2 tensors"},
+		"input tensor":  {with("RELU", nil, same, func(_ *testGraph, o *testOperator) { o.inputs[0] = -2 }), "operator 0: its inputs: there is no tensor -2, the sub-graph has 2 tensors"},
+		"of a constant": {with("RELU", nil, same, func(g *testGraph, o *testOperator) { o.inputs = []int32{g.floats(nil, 1), 0} }), "input 0 must be computed, not constant"},
+		"left out":      {with("RELU", nil, same, func(_ *testGraph, o *testOperator) { o.inputs[0] = -1 }), "input 0 is missing"},
+		"reads itself":  {with("RELU", nil, same, func(_ *testGraph, o *testOperator) { o.inputs[0] = 1 }), "tensor 1 \"y\" is neither constant nor computed by an earlier operator"},
 		"a loop": {with("RELU", nil, same, func(g *testGraph, o *testOperator) {
 			a, b := g.tensor(testTensor{name: "a", dims: same}), g.tensor(testTensor{name: "b", dims: same})
 			g.operators = []testOperator{
