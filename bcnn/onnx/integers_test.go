@@ -8,7 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
 // TestQuantisedValues has every type that QuantizeLinear gives, with one zero point and with one for
@@ -87,6 +90,45 @@ func TestManyLevels(t *testing.T) {
 				floats("each", []int{3, 1, 1}, 0x1p-12, 0x1p-3, 0x1p-14), floats("scales", []int{3}, 0x1p-14, 0x1p-12, 0x1p-5), {name: "points", typ: pb.Int16, dims: []int{3}, values: []float64{32000, -5, 7}},
 			}}
 			compare(t, r, m, Options{}, false)
+		})
+	}
+}
+
+// DequantizeLinear subtracts its zero point before it multiplies by the scale, so that 0 comes back as
+// 0 and each integer as one rounded product.
+func TestManyLevelsOfThirds(t *testing.T) {
+	scales := []float32{1. / 3, 0.1, 0.7}
+	for name, c := range map[string]struct {
+		typ      pb.DataType
+		from, to []float64 // zero points of QuantizeLinear and DequantizeLinear
+	}{
+		"INT16":          {pb.Int16, []float64{-20, -20, -20}, []float64{-20, -20, -20}},
+		"UINT16":         {pb.Uint16, []float64{32768, 32768, 32768}, []float64{32768, 32768, 32768}},
+		"moved":          {pb.Int16, []float64{-20, -20, -20}, []float64{-7, -7, -7}},
+		"moved from 0":   {pb.Int16, []float64{0, 0, 0}, []float64{11, 11, 11}},
+		"channels":       {pb.Int16, []float64{-20, 7, 30000}, []float64{-20, 7, 30000}},
+		"moved channels": {pb.Int16, []float64{-20, 7, 30000}, []float64{-9, 18, 30011}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := testModel{input: image(3, 4, 6), output: "y", nodes: []testNode{
+				op("QuantizeLinear", "x scale from", "a", "axis", 1), op("DequantizeLinear", "a scale to", "y", "axis", 1),
+			}, inits: []testTensor{
+				floats("scale", []int{3}, float64(scales[0]), float64(scales[1]), float64(scales[2])),
+				{name: "from", typ: c.typ, dims: []int{3}, values: c.from}, {name: "to", typ: c.typ, dims: []int{3}, values: c.to},
+			}}
+			net, _, err := Decode(t.Context(), m.encode(), Options{})
+			require.NoError(t, err)
+			p, err := lower.Network(t.Context(), net, lower.Options{})
+			require.NoError(t, err)
+			x, want := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape), make([]float32, 3*4*6)
+			for i := range x.F32 {
+				s, k := scales[i%3], float32(i/3-12)
+				x.F32[i] = s * (k + 0.25) // no tie
+				want[i] = (k + float32(c.from[i%3]-c.to[i%3])) * s
+			}
+			y, err := ref.Run(t.Context(), p, x, nil)
+			require.NoError(t, err)
+			require.Equal(t, want, y.F32)
 		})
 	}
 }

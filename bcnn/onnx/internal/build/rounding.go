@@ -115,13 +115,21 @@ func (b *Builder) manyLevels(v *Value) *Value {
 	limited := func(y *Value, lo, hi float64) *Value {
 		return b.Settle(b.Clip(n, y, lo, hi).Value)
 	}
-	y := r.scaled(v.Func.base)
+	y, shift := r.scaled(v.Func.base), float32(s.shift)
 	if bounded := s.lo >= -mostNear && s.hi <= mostNear && r.direction == Nearest && len(r.zeros) == 0; bounded {
-		y = b.plus(n, b.plus(n, limited(y, s.lo, s.hi), 3*mostNear), -3*mostNear)
+		y = b.plus(n, b.plus(n, limited(y, s.lo, s.hi), 3*mostNear), shift-3*mostNear)
 	} else {
-		y = limited(b.plus(n, b.wholes(n, y, r.direction), r.zeros...), s.lo, s.hi)
+		// The shift is in front of the limits: behind them lowering would multiply it by the gain, and
+		// round the product.
+		shifts := make([]float32, max(len(r.zeros), 1))
+		for c := range shifts {
+			if shifts[c] = shift; len(r.zeros) > 0 {
+				shifts[c] += r.zeros[c]
+			}
+		}
+		y = limited(b.plus(n, b.wholes(n, y, r.direction), shifts...), s.lo+s.shift, s.hi+s.shift)
 	}
-	return b.scaled(n, b.plus(n, y, float32(s.shift)), []float32{s.gain}, []float32{s.offset})
+	return b.scaled(n, y, []float32{s.gain}, []float32{s.offset})
 }
 
 // mostNear is the magnitude up to which the sum with three times of it is rounded to an integer.
