@@ -37,71 +37,124 @@ func (lo *lowering) dense(v value, i int, op bcnn.Dense) (value, error) {
 	return lo.weighted(v, i, conv, op.Weights, lo.shape(v).Values(), op.Bias)
 }
 
-// weighted completes conv with weights and bias. Rows of binary weights have rowLen bits. It
-// decides whether the sums are of bits, bytes or float32; for float32, its note says why.
+// sums is what a layer adds up.
+type sums int
+
+const (
+	ofFloats sums = iota
+	ofBits
+	ofBitsBetweenZeros // for groups: one group, in which weights between the groups are 0
+	ofPlanes
+	ofLevels // as bytes
+	ofPixels // bytes of an image
+)
+
+// choice is how a layer is computed.
+type choice struct {
+	sums sums
+	// slope is the factor by which sums of pixels are multiplied afterwards.
+	slope float64
+	// why is the reason for ofFloats; groups is set if it is that a group has too few channels for bits.
+	why    string
+	groups bool
+}
+
+// weighted completes conv with weights and bias. Rows of binary weights have rowLen bits. If it
+// is computed in float32, its note says why.
 func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, rowLen int, bias []float32) (out value, err error) {
 	out = value{conv: conv, out: lo.types[i].Shape, layers: []int{i}}
-	dtype := bcnn.Float32 // of a pending convolution
-	if v.conv == nil {
-		dtype = lo.plan.Tensors[v.tensor].DType
-	}
 	real := w // the weights if it is computed in float32
-	if w.Real() && dtype == bcnn.Uint8 && v.levels == nil {
+	if w.Real() && lo.dtype(v) == bcnn.Uint8 && v.levels == nil {
 		if conv.Int8, conv.Int16, err = lo.integerWeights(w.F32, conv.Out); err != nil {
 			return out, err
 		}
 		w.Int8 = conv.Int8
 	}
-	of := grouping{groups: conv.Groups, inputs: lo.shape(v).C / conv.Groups, outputs: conv.Out / conv.Groups}
-	of.taps = num.Product(conv.KH, conv.KW, of.inputs)
-	noBits, why := false, ""
-	if dtype == bcnn.Bits && lo.settled(v) {
-		if noBits, err = lo.noBits(v, i, of, w); err != nil {
-			return out, err
-		}
+	c, err := lo.choose(v, i, conv, w)
+	if err != nil {
+		return out, err
 	}
-	switch {
-	case w.Real() && conv.Int16 == nil:
-		why = "its weights are real"
-	case noBits && w.Binary() && v.levels == nil && of.betweenZeros(conv.KH, conv.KW):
+	switch c.sums {
+	case ofBitsBetweenZeros:
 		return lo.betweenZeros(v, i, conv, w, rowLen, bias)
-	case noBits:
-		why = bitsInGroups
-	case dtype == bcnn.Bits && lo.settled(v):
-		if v.levels != nil || !w.Binary() {
-			return lo.planes(v, i, conv, w, rowLen, bias)
-		}
-		out.convIn = v.tensor
-	case dtype == bcnn.Uint8 && (v.levels != nil || !w.Binary()) && of.noBytes(w) != "":
-		why = of.noBytes(w)
-	case dtype == bcnn.Uint8 && v.levels != nil:
+	case ofPlanes:
+		return lo.planes(v, i, conv, w, rowLen, bias)
+	case ofLevels:
 		return lo.bytes(v, i, conv, w, rowLen, bias)
-	case dtype == bcnn.Uint8:
-		var slope float64
-		if conv.ZeroPoint, slope, why, err = lo.zeroPoint(v); err != nil {
-			return out, err
+	case ofPixels:
+		out.layers = append(layersOf(v.chain), i)
+		if c.slope != 1 {
+			out.chain = []link{{layers: []int{i}, scale: []float64{c.slope}, mean: []float64{0}, shift: []float64{0}}}
 		}
-		if why == "" {
-			out.convIn, out.layers = v.tensor, append(layersOf(v.chain), i)
-			if slope != 1 {
-				out.chain = []link{{layers: []int{i}, scale: []float64{slope}, mean: []float64{0}, shift: []float64{0}}}
-			}
-		}
-	default:
-		why = "its input is real: no sign in front of it, or a scale or offset between that is not one number"
-		if lo.ofLevels(i) {
-			why = cmp.Or(of.noBytes(w), levelsAsFloats)
-		}
-	}
-	if why == "" {
+		fallthrough
+	case ofBits:
+		out.convIn = v.tensor
 		return lo.exactConv(out, i, w, rowLen, bias)
 	}
 	conv.Int8, conv.Int16 = nil, nil
-	lo.notes[conv] = plan.Note{WhyFloat: why}
-	if !real.Real() && len(bias) == 0 && (noBits || lo.ofLevels(i)) {
+	lo.notes[conv] = plan.Note{WhyFloat: c.why}
+	if !real.Real() && len(bias) == 0 && (c.groups || lo.readsLevels(i)) {
 		lo.counting[conv] = true
 	}
 	return lo.realConv(v, out, real, rowLen, bias)
+}
+
+// dtype returns the type of a value's tensor; a pending convolution gives float32.
+func (lo *lowering) dtype(v value) bcnn.DType {
+	if v.conv != nil {
+		return bcnn.Float32
+	}
+	return lo.plan.Tensors[v.tensor].DType
+}
+
+// choose decides how layer i is computed. For pixels it sets the zero point of conv.
+func (lo *lowering) choose(v value, i int, conv *plan.Conv, w bcnn.Weights) (choice, error) {
+	of := grouping{groups: conv.Groups, inputs: lo.shape(v).C / conv.Groups, outputs: conv.Out / conv.Groups}
+	of.taps = num.Product(conv.KH, conv.KW, of.inputs)
+	dtype := lo.dtype(v)
+	switch {
+	case w.Real() && conv.Int16 == nil:
+		return choice{why: "its weights are real"}, nil
+	case dtype == bcnn.Bits && lo.settled(v):
+		return lo.chooseBits(v, i, conv, of, w)
+	case dtype == bcnn.Uint8:
+		return lo.chooseBytes(v, conv, of, w)
+	case lo.readsLevels(i):
+		return choice{why: cmp.Or(of.noBytes(w), levelsAsFloats)}, nil
+	}
+	return choice{why: "its input is real: no sign in front of it, or a scale or offset between that is not one number"}, nil
+}
+
+// chooseBits is choose for an input of bits or their planes.
+func (lo *lowering) chooseBits(v value, i int, conv *plan.Conv, of grouping, w bcnn.Weights) (choice, error) {
+	noBits, err := lo.noBits(v, i, of, w)
+	switch {
+	case err != nil:
+		return choice{}, err
+	case noBits && w.Binary() && v.levels == nil && of.betweenZeros(conv.KH, conv.KW):
+		return choice{sums: ofBitsBetweenZeros}, nil
+	case noBits:
+		return choice{why: bitsInGroups, groups: true}, nil
+	case v.levels != nil || !w.Binary():
+		return choice{sums: ofPlanes}, nil
+	}
+	return choice{sums: ofBits}, nil
+}
+
+// chooseBytes is choose for an input of bytes, which are levels or pixels.
+func (lo *lowering) chooseBytes(v value, conv *plan.Conv, of grouping, w bcnn.Weights) (c choice, err error) {
+	if v.levels != nil || !w.Binary() {
+		if why := of.noBytes(w); why != "" {
+			return choice{why: why}, nil
+		}
+	}
+	if v.levels != nil {
+		return choice{sums: ofLevels}, nil
+	}
+	if conv.ZeroPoint, c.slope, c.why, err = lo.zeroPoint(v); err == nil && c.why == "" {
+		c.sums = ofPixels
+	}
+	return c, err
 }
 
 // noBits is grouping.noBits for layer i on bits.
@@ -141,8 +194,8 @@ func (lo *lowering) exactConv(out value, i int, w bcnn.Weights, rowLen int, bias
 	return lo.begin(out)
 }
 
-// ofLevels reports whether layer i reads levels.
-func (lo *lowering) ofLevels(i int) bool {
+// readsLevels reports whether layer i reads levels.
+func (lo *lowering) readsLevels(i int) bool {
 	in := lo.net.Layers[i].Inputs
 	return len(in) == 1 && in[0] > bcnn.NetworkInput && lo.ranges[in[0]].count > 0
 }
