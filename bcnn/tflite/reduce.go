@@ -38,9 +38,32 @@ func (im *importer) reduce(o *schema.Operator) *value {
 	if l.batch >= 0 && slices.Contains(axes, l.batch) {
 		try.Failf("a reduction over dimension %d, the batch, is not supported", l.batch)
 	}
-	to := layout{batch: l.batch}
-	over := map[view.Axis]int{view.H: 1, view.W: 1, view.C: 1}
-	var kept []view.Atom // of channels
+	to, over, kept := l.reduced(axes, keep)
+	if v.typ == schema.Int8 {
+		y := im.reduce8(o, axes)
+		return y.arranged(o, to)
+	}
+	window := bcnn.Window{KH: over[view.H], KW: over[view.W], StrideH: over[view.H], StrideW: over[view.W]}
+	if window.KH != 1 && window.KH != v.shape.H || window.KW != 1 && window.KW != v.shape.W ||
+		over[view.C] != 1 && over[view.C]*sizeOfView(view.View{kept}) != v.shape.C {
+		try.Failf("a reduction over dimensions %v of %v is not supported, only over all of the height, the width or the channels, or groups of channels", axes, im.dims(v))
+	}
+	y := v.image()
+	if window.KH > 1 || window.KW > 1 || over[view.C] == 1 {
+		y = im.overPixels(o, y, window)
+	}
+	if over[view.C] > 1 {
+		y = im.overChannels(o, y, kept)
+	}
+	return floats(y).arranged(o, to)
+}
+
+// reduced returns the layout that is left of l when the dimensions axes are reduced, and kept as
+// dimensions of 1 or not; how many values of each axis become one; and the parts of channels that are
+// left.
+func (l layout) reduced(axes []int, keep bool) (to layout, over map[view.Axis]int, kept []view.Atom) {
+	to = layout{batch: l.batch}
+	over = map[view.Axis]int{view.H: 1, view.W: 1, view.C: 1}
 	for i, d := range l.dims {
 		reduced := slices.Contains(axes, i)
 		for _, a := range d {
@@ -63,23 +86,7 @@ func (im *importer) reduce(o *schema.Operator) *value {
 	if len(to.dims) == 0 {
 		to.dims = view.View{nil} // the rank is that of the file
 	}
-	if v.typ == schema.Int8 {
-		y := im.reduce8(o, axes)
-		return y.arranged(o, to)
-	}
-	window := bcnn.Window{KH: over[view.H], KW: over[view.W], StrideH: over[view.H], StrideW: over[view.W]}
-	if window.KH != 1 && window.KH != v.shape.H || window.KW != 1 && window.KW != v.shape.W ||
-		over[view.C] != 1 && over[view.C]*sizeOfView(view.View{kept}) != v.shape.C {
-		try.Failf("a reduction over dimensions %v of %v is not supported, only over all of the height, the width or the channels, or groups of channels", axes, im.dims(v))
-	}
-	y := v.image()
-	if window.KH > 1 || window.KW > 1 || over[view.C] == 1 {
-		y = im.overPixels(o, y, window)
-	}
-	if over[view.C] > 1 {
-		y = im.overChannels(o, y, kept)
-	}
-	return floats(y).arranged(o, to)
+	return to, over, kept
 }
 
 // positions returns the dimensions that a constant input lists, of a tensor of so many.
