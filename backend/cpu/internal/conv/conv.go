@@ -121,19 +121,10 @@ func compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 	if valuesOnly(op, in, out) && c.Reserve(num.Product(8, op.InPlanes, in.Shape.C, repeats(in.Shape.C))) {
 		return newPlaneValues(c, op, in, out)
 	}
-	reads := in.DType
-	if op.F32 != nil { // bytes become float32 values first
-		reads = bcnn.Float32
-	}
-	v := &sumsConv{outShape: out.Shape, poolH: 1, poolW: 1}
-	if op.Pool != nil {
-		v.poolH, v.poolW = op.Pool.KH, op.Pool.KW
-	}
-	outPlanes := max(op.OutPlanes, 1)
-	out.Shape.H /= outPlanes
-	v.outShape = out.Shape
-	w := newWindow(op, in.Shape, out.Shape.H*v.poolH, out.Shape.W*v.poolW)
-	v.window = w
+	reads := readAs(op, in.DType)
+	poolH, poolW := poolOf(op)
+	out.Shape.H /= max(op.OutPlanes, 1)
+	w := newWindow(op, in.Shape, out.Shape.H*poolH, out.Shape.W*poolW)
 	kernel, why := pickKernel(c, op, w, reads)
 	c.Choice.Why = why
 	if kernel == wideKernel || kernel == wideSums {
@@ -153,13 +144,30 @@ func compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 		}
 		c.Choice.Why = "too large for the tables of a wide kernel"
 	}
+	v, need := newSumsConv(c, op, w, kernel == wideSums, in, out)
+	return newRareZeros(c, op, v, need, in, out)
+}
 
+// poolOf returns the height and width of the pool at the end of a convolution, 1 and 1 without one.
+func poolOf(op *plan.Conv) (height, width int) {
+	if op.Pool == nil {
+		return 1, 1
+	}
+	return op.Pool.KH, op.Pool.KW
+}
+
+// newSumsConv compiles a convolution that computes the sums of a tile, and then ends them. The rows of
+// out are those of one plane.
+func newSumsConv(c *schedule.Context, op *plan.Conv, w window, wideKernels bool, in, out plan.Tensor) (*sumsConv, tiles.Size) {
+	reads := readAs(op, in.DType)
+	v := &sumsConv{window: w, outShape: out.Shape}
+	v.poolH, v.poolW = poolOf(op)
 	pixel := convTime(c, op, reads, w.taps()) * float64(w.planes)
 	v.tileRows, v.block = sumTiles(c, op, w, reads, out.Shape.H, pixel*float64(w.rows/w.planes*w.cols))
 	v.long = pixel*float64(v.poolH*w.cols) > schedule.MaxTile
 	v.blocks = num.CeilDiv(op.Out, v.block)
 	var wide *wideSource
-	if kernel == wideSums {
+	if wideKernels {
 		c.Choice.Kernel = "wide bits"
 		if wide = newWideSource(c, op, w, num.RoundUp(min(v.block, op.Out), kern.BlockOutputs)); wide == nil {
 			c.Choice.Why = "too large for the tables of a wide kernel"
@@ -187,14 +195,23 @@ func compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 	if op.Pool != nil {
 		need.Row = v.chunk * bits.Words(v.block)
 	}
-	if outPlanes > 1 {
-		need.Row = 2 * v.chunk * bits.Words(v.block) * outPlanes
+	if op.OutPlanes > 1 {
+		need.Row = 2 * v.chunk * bits.Words(v.block) * op.OutPlanes
 	}
 	if w.planes > 1 {
 		v.half = need.Sums
 		need.Sums *= 2
 	}
-	return newRareZeros(c, op, v, need, in, out)
+	return v, need
+}
+
+// readAs returns the type that a convolution reads its input as: with float32 weights, bytes become
+// float32 values first.
+func readAs(op *plan.Conv, d bcnn.DType) bcnn.DType {
+	if op.F32 != nil {
+		return bcnn.Float32
+	}
+	return d
 }
 
 // setSource sets what makes the sums: wide kernels, if there is a wideSource, or those of the type of
