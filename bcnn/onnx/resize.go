@@ -161,59 +161,70 @@ func (im *importer) scales(n *pb.Node) (scales []float32, sizes []int64) {
 	return nil, t.I64
 }
 
-// channelsBehind makes of the handler of Resize one that also resizes the second and the third of four
-// dimensions, as images whose channels are last.
+// channelsBehind extends the handler of Resize to images whose channels are last, of which it resizes
+// the second and the third of four dimensions.
 func channelsBehind(images handler) handler {
 	return func(im *importer, n *pb.Node) build.Operand {
-		v := im.env[n.Input(0)].Value
-		if v == nil || v.Hole || len(v.View) != 4 {
-			return images(im, n)
-		}
 		first := lastFirst(4)
-		turned := v.With(v.Node)
-		if turned.View = v.View.Permuted(first); v.CheckImage() == nil || turned.CheckImage() != nil {
+		turned := im.channelsFirst(n, first)
+		if turned == nil {
 			return images(im, n)
 		}
-		axes, some := im.axes(n, len(n.Inputs), 4)
-		if !some {
-			axes = []int{0, 1, 2, 3}
-		}
-		given, wanted := im.scales(n)
-		if max(len(given), len(wanted)) != len(axes) {
-			return images(im, n)
-		}
-		var resized [4]bool
-		for i, a := range axes {
-			resized[a] = given != nil && given[i] != 1 || given == nil && a > 0 && wanted[i] != int64(v.Size(a))
-		}
-		if !resized[1] || resized[3] || resized[0] {
-			return images(im, n)
-		}
-		m := *n
-		m.Inputs, m.Attrs = slices.Clone(n.Inputs), slices.Clone(n.Attrs)
-		m.Inputs[0] = im.alias(n.Input(0), "with the channels first", im.permute(n, build.Operand{Value: v}, first))
-		for i, a := range m.Attrs {
-			if turned := *a; a.Name == "axes" {
-				turned.Is = make([]int64, len(axes))
-				for k, axis := range axes {
-					turned.Is[k] = int64(slices.Index(first, axis))
-				}
-				m.Attrs[i] = &turned
-			} else if a.Name == "scales" {
-				turned.Fs = ordered(given, first)
-				m.Attrs[i] = &turned
-			}
-		}
-		for i := 1; i < len(n.Inputs) && !some; i++ {
-			if t := im.constant(n, i); t != nil && t.Len() == 4 {
-				turned := *t
-				turned.F32, turned.I64, turned.Batch = ordered(t.F32, first), ordered(t.I64, first), ordered(t.Batch, first)
-				m.Inputs[i] = im.alias(n.Input(i), "with the channels first", build.Operand{Constant: &turned})
-			}
-		}
-		r := images(im, &m)
+		r := images(im, turned)
 		return im.permute(n, r, []int{0, 2, 3, 1})
 	}
+}
+
+// channelsFirst returns a Resize of an image whose channels are last as one whose channels are first,
+// with its dimensions in the given order, or nil if n is not such a one.
+func (im *importer) channelsFirst(n *pb.Node, first []int) *pb.Node {
+	v := im.env[n.Input(0)].Value
+	if v == nil || v.Hole || len(v.View) != 4 {
+		return nil
+	}
+	turned := v.With(v.Node)
+	if turned.View = v.View.Permuted(first); v.CheckImage() == nil || turned.CheckImage() != nil {
+		return nil
+	}
+	axes, some := im.axes(n, len(n.Inputs), 4)
+	if !some {
+		axes = []int{0, 1, 2, 3}
+	}
+	given, wanted := im.scales(n)
+	if max(len(given), len(wanted)) != len(axes) {
+		return nil
+	}
+	var resized [4]bool
+	for i, a := range axes {
+		resized[a] = given != nil && given[i] != 1 || given == nil && a > 0 && wanted[i] != int64(v.Size(a))
+	}
+	if !resized[1] || resized[3] || resized[0] {
+		return nil
+	}
+	m := *n
+	m.Inputs, m.Attrs = slices.Clone(n.Inputs), slices.Clone(n.Attrs)
+	m.Inputs[0] = im.alias(n.Input(0), "with the channels first", im.permute(n, build.Operand{Value: v}, first))
+	for i, a := range m.Attrs {
+		turned := *a
+		switch a.Name {
+		case "axes":
+			turned.Is = make([]int64, len(axes))
+			for k, axis := range axes {
+				turned.Is[k] = int64(slices.Index(first, axis))
+			}
+		case "scales":
+			turned.Fs = ordered(given, first)
+		}
+		m.Attrs[i] = &turned
+	}
+	for i := 1; i < len(n.Inputs) && !some; i++ {
+		if t := im.constant(n, i); t != nil && t.Len() == 4 {
+			turned := *t
+			turned.F32, turned.I64, turned.Batch = ordered(t.F32, first), ordered(t.I64, first), ordered(t.Batch, first)
+			m.Inputs[i] = im.alias(n.Input(i), "with the channels first", build.Operand{Constant: &turned})
+		}
+	}
+	return &m
 }
 
 // ordered returns a list whose element i is element order[i] of another one, nil of nil.

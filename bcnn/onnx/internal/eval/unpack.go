@@ -36,34 +36,9 @@ func (e *Evaluator) unpack(p *pb.Tensor) (*Tensor, error) {
 		}
 		dims[i] = int(d)
 	}
-	n, err := Count(dims)
+	raw, isRaw, err := e.data(p, dims)
 	if err != nil {
 		return nil, err
-	}
-	bytes := (int64(n)*int64(width) + 7) / 8
-	raw, isRaw := p.Raw, p.HasRaw
-	switch {
-	case p.External != nil:
-		if bytes > e.TensorBytes {
-			return nil, fmt.Errorf("dimensions %v of %v take %d bytes, at most %d are allowed", dims, p.Type, bytes, e.TensorBytes)
-		}
-		if raw, err = e.externalData(p.External, bytes); err != nil {
-			return nil, err
-		}
-		isRaw = true
-	case !isRaw && p.Type == pb.Float:
-		raw, isRaw = p.F32, true
-	case !isRaw && p.Type == pb.Double:
-		raw, isRaw = p.F64, true
-	}
-	if isRaw {
-		if int64(len(raw)) != bytes {
-			return nil, fmt.Errorf("%d bytes of data for dimensions %v of %v, want %d", len(raw), dims, p.Type, bytes)
-		}
-	} else if count, err := e.countVarints(p.Varints); err != nil {
-		return nil, err
-	} else if width >= 8 && count != n || width < 8 && int64(count) != bytes {
-		return nil, fmt.Errorf("it has %d values for dimensions %v", count, dims)
 	}
 	t, err := try.Do(func() *Tensor { return e.NewTensor(p.Type, dims) })
 	if err != nil {
@@ -72,7 +47,7 @@ func (e *Evaluator) unpack(p *pb.Tensor) (*Tensor, error) {
 	var failed error
 	varints, packed := p.Varints, uint64(0)
 	each := max(1, 8/width) // elements of a byte
-	err = e.Budget.Loop(n, func(lo, hi int) {
+	err = e.Budget.Loop(t.Len(), func(lo, hi int) {
 		for i := lo; i < hi && failed == nil; i++ {
 			switch {
 			case i%each != 0:
@@ -97,6 +72,43 @@ func (e *Evaluator) unpack(p *pb.Tensor) (*Tensor, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// data returns the elements of a tensor as bytes, packed in little-endian order; isRaw is false if they
+// are the numbers in p.Varints. There are as many as the dimensions say.
+func (e *Evaluator) data(p *pb.Tensor, dims []int) (raw []byte, isRaw bool, err error) {
+	n, err := Count(dims)
+	if err != nil {
+		return nil, false, err
+	}
+	width := p.Type.Bits()
+	bytes := (int64(n)*int64(width) + 7) / 8
+	raw, isRaw = p.Raw, p.HasRaw
+	switch {
+	case p.External != nil:
+		if bytes > e.TensorBytes {
+			return nil, false, fmt.Errorf("dimensions %v of %v take %d bytes, at most %d are allowed", dims, p.Type, bytes, e.TensorBytes)
+		}
+		if raw, err = e.externalData(p.External, bytes); err != nil {
+			return nil, false, err
+		}
+		isRaw = true
+	case !isRaw && p.Type == pb.Float:
+		raw, isRaw = p.F32, true
+	case !isRaw && p.Type == pb.Double:
+		raw, isRaw = p.F64, true
+	}
+	if isRaw {
+		if int64(len(raw)) != bytes {
+			err = fmt.Errorf("%d bytes of data for dimensions %v of %v, want %d", len(raw), dims, p.Type, bytes)
+		}
+		return raw, true, err
+	}
+	count, err := e.countVarints(p.Varints)
+	if err == nil && (width >= 8 && count != n || width < 8 && int64(count) != bytes) {
+		err = fmt.Errorf("it has %d values for dimensions %v", count, dims)
+	}
+	return nil, false, err
 }
 
 // countVarints returns how many numbers b packs.
