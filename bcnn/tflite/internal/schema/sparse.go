@@ -137,12 +137,11 @@ func (m *Model) levels(s flat.Table, t *Tensor) ([]level, error) {
 		}
 		seen[d] = true
 		l := &out[i]
-		said := int(table.Int32(1, 0))
 		if l.sparse = table.Uint8(0, 0) == 1; table.Uint8(0, 0) > 1 {
 			return nil, fmt.Errorf("level %d has format %d, want 0 or 1", i, table.Uint8(0, 0))
 		}
 		if d >= n {
-			of := int(blocked.At(d - n))
+			of, said := int(blocked.At(d-n)), int(table.Int32(1, 0))
 			if of < 0 || of >= n || size[of] != 1 || said < 1 || l.sparse || t.Dims[of]%said != 0 {
 				return nil, fmt.Errorf("a block of %d along dimension %d does not fit shape %v", said, of, t.Dims)
 			}
@@ -150,21 +149,26 @@ func (m *Model) levels(s flat.Table, t *Tensor) ([]level, error) {
 			continue
 		}
 		l.size, l.stride = t.Dims[d]/size[d], strides[d]*size[d]
-		if !l.sparse {
-			if said != l.size {
-				return nil, fmt.Errorf("level %d has %d positions, want %d", i, said, l.size)
-			}
-			continue
-		}
-		var err error
-		if l.segments, err = m.integers(table, 2, "segments"); err != nil {
-			return nil, err
-		}
-		if l.indices, err = m.integers(table, 4, "indices"); err != nil {
+		if err := m.readLevel(l, i, table); err != nil {
 			return nil, err
 		}
 	}
 	return out, m.buffer.Err()
+}
+
+// readLevel reads level i, one of a dimension: its segments and indices, or the number of its positions
+// if it is dense, which must be l.size.
+func (m *Model) readLevel(l *level, i int, table flat.Table) (err error) {
+	if !l.sparse {
+		if said := int(table.Int32(1, 0)); said != l.size {
+			err = fmt.Errorf("level %d has %d positions, want %d", i, said, l.size)
+		}
+		return err
+	}
+	if l.segments, err = m.integers(table, 2, "segments"); err == nil {
+		l.indices, err = m.integers(table, 4, "indices")
+	}
+	return err
 }
 
 // places returns where each of so many stored values is in the tensor.
