@@ -165,45 +165,53 @@ func (im *importer) scales(n *pb.Node) (scales []float32, sizes []int64) {
 // the second and the third of four dimensions.
 func channelsBehind(images handler) handler {
 	return func(im *importer, n *pb.Node) build.Operand {
-		first := lastFirst(4)
-		turned := im.channelsFirst(n, first)
-		if turned == nil {
+		if !im.channelsAreLast(n) {
 			return images(im, n)
 		}
-		r := images(im, turned)
+		r := images(im, im.channelsFirst(n))
 		return im.permute(n, r, []int{0, 2, 3, 1})
 	}
 }
 
-// channelsFirst returns a Resize of an image whose channels are last as one whose channels are first,
-// with its dimensions in the given order, or nil if n is not such a one.
-func (im *importer) channelsFirst(n *pb.Node, first []int) *pb.Node {
+// channelsAreLast reports whether a Resize is of an image whose channels are last, and resizes its height
+// alone or with its width.
+func (im *importer) channelsAreLast(n *pb.Node) bool {
 	v := im.env[n.Input(0)].Value
 	if v == nil || v.Hole || len(v.View) != 4 {
-		return nil
+		return false
 	}
 	turned := v.With(v.Node)
-	if turned.View = v.View.Permuted(first); v.CheckImage() == nil || turned.CheckImage() != nil {
-		return nil
+	if turned.View = v.View.Permuted(lastFirst(4)); v.CheckImage() == nil || turned.CheckImage() != nil {
+		return false
 	}
-	axes, some := im.axes(n, len(n.Inputs), 4)
-	if !some {
-		axes = []int{0, 1, 2, 3}
-	}
+	axes, _ := im.resizedAxes(n)
 	given, wanted := im.scales(n)
 	if max(len(given), len(wanted)) != len(axes) {
-		return nil
+		return false
 	}
 	var resized [4]bool
 	for i, a := range axes {
 		resized[a] = given != nil && given[i] != 1 || given == nil && a > 0 && wanted[i] != int64(v.Size(a))
 	}
-	if !resized[1] || resized[3] || resized[0] {
-		return nil
+	return resized[1] && !resized[3] && !resized[0]
+}
+
+// resizedAxes returns the dimensions that scales or sizes are of; some is false if these are all four.
+func (im *importer) resizedAxes(n *pb.Node) (axes []int, some bool) {
+	if axes, some = im.axes(n, len(n.Inputs), 4); !some {
+		axes = []int{0, 1, 2, 3}
 	}
+	return axes, some
+}
+
+// channelsFirst returns a Resize of an image whose channels are last as one whose channels are first.
+func (im *importer) channelsFirst(n *pb.Node) *pb.Node {
+	first := lastFirst(4)
+	axes, some := im.resizedAxes(n)
+	given, _ := im.scales(n)
 	m := *n
 	m.Inputs, m.Attrs = slices.Clone(n.Inputs), slices.Clone(n.Attrs)
-	m.Inputs[0] = im.alias(n.Input(0), "with the channels first", im.permute(n, build.Operand{Value: v}, first))
+	m.Inputs[0] = im.alias(n.Input(0), "with the channels first", im.permute(n, im.env[n.Input(0)], first))
 	for i, a := range m.Attrs {
 		turned := *a
 		switch a.Name {
