@@ -223,7 +223,7 @@ static void files(const char *in, const char *out) {
 	FAILS(bitcnn_load(in, &options, &memory), BITCNN_INVALID, "the sign of zero is 2");
 	options.sign_of_zero = 0;
 	options.input_dtype = 2;
-	FAILS(bitcnn_load(in, &options, &memory), BITCNN_INVALID, "no type of an input: 2");
+	FAILS(bitcnn_load(in, &options, &memory), BITCNN_INVALID, "invalid input type: 2");
 	options.input_dtype = 0;
 	options.mean_count = 1;
 	FAILS(bitcnn_load(in, &options, &memory), BITCNN_INVALID, "no mean");
@@ -237,8 +237,8 @@ static void misuse(void) {
 	CHECK(strcmp(bitcnn_last_error(), "") == 0);
 	FAILS(bitcnn_load(NULL, NULL, &model), BITCNN_INVALID, "no path");
 	FAILS(bitcnn_load("x", NULL, NULL), BITCNN_INVALID, "no place for a model");
-	FAILS(bitcnn_open(0, NULL, &session), BITCNN_INVALID, "no model");
-	FAILS(bitcnn_close(0), BITCNN_INVALID, "no session");
+	FAILS(bitcnn_open(0, NULL, &session), BITCNN_INVALID, "not a model");
+	FAILS(bitcnn_close(0), BITCNN_INVALID, "not a session");
 	model = load("digits");
 	FAILS(bitcnn_close(model), BITCNN_INVALID, "is not a session");
 	FAILS(bitcnn_run(model, 1, NULL, 0, NULL, 0), BITCNN_INVALID, "is not a session");
@@ -272,7 +272,7 @@ static void misuse(void) {
 	FAILS(bitcnn_run(session, INT64_MIN, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "want at least 1");
 	FAILS(bitcnn_run(session, 3, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "batch of 3 images exceeds MaxBatch (2)");
 	FAILS(bitcnn_run(session, 1, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "bytes, want ");
-	FAILS(bitcnn_enqueue(session, NULL, 2, &b.in, 1, &b.out, 1), BITCNN_UNSUPPORTED, "takes no tensors in memory of its own");
+	FAILS(bitcnn_enqueue(session, NULL, 2, &b.in, 1, &b.out, 1), BITCNN_UNSUPPORTED, "does not take tensors in its own memory");
 	FAILS(bitcnn_enqueue(session, NULL, 2, NULL, 1, &b.out, 1), BITCNN_INVALID, "no inputs");
 	FAILS(bitcnn_enqueue(session, NULL, 2, &b.in, 1, &b.out, 2), BITCNN_SHAPE, "outputs: got 2, want 1");
 	FAILS(bitcnn_enqueue(session, NULL, 1, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "bytes, want ");
@@ -288,13 +288,13 @@ static void misuse(void) {
 	b.in.dtype = BITCNN_FLOAT32;
 	FAILS(run(session, &b), BITCNN_SHAPE, "tensor is float32, want uint8");
 	b.in.dtype = 257; // 1 if it were cut to a byte
-	FAILS(run(session, &b), BITCNN_SHAPE, "tensor is of no type (257), want uint8");
+	FAILS(run(session, &b), BITCNN_SHAPE, "tensor is of invalid type (257), want uint8");
 	b.in = good;
 	b.out.data = (char *)b.out.data + 1;
-	FAILS(run(session, &b), BITCNN_SHAPE, "which is not aligned to 4 bytes");
+	FAILS(run(session, &b), BITCNN_SHAPE, "is not aligned to 4 bytes");
 	b.out.data = (char *)b.out.data - 1;
 	b.in.data = (void *)(UINTPTR_MAX - 16);
-	FAILS(run(session, &b), BITCNN_INVALID, "goes beyond what can be addressed");
+	FAILS(run(session, &b), BITCNN_INVALID, "exceeds the address space");
 	b.in = good;
 	// The first and the last byte that both have.
 	void *out_data = b.out.data;
@@ -308,13 +308,13 @@ static void misuse(void) {
 	int64_t times[64];
 	FAILS(bitcnn_profile(session, 2, &b.in, 1, 1, times, NULL, 1), BITCNN_INVALID, "times of 1 steps, the network has ");
 	FAILS(bitcnn_step(session, SIZE_MAX, BITCNN_STEP_NAME, NULL, 0, NULL), BITCNN_NOT_FOUND, "step 18446744073709551615");
-	FAILS(bitcnn_step(session, 0, (bitcnn_step_text)7, NULL, 0, NULL), BITCNN_INVALID, "no text of a step: 7");
+	FAILS(bitcnn_step(session, 0, (bitcnn_step_text)7, NULL, 0, NULL), BITCNN_INVALID, "invalid step text: 7");
 	FAILS(bitcnn_input_name(session, 0, NULL, 5, NULL), BITCNN_INVALID, "no place for text");
 	char text[4] = "???";
 	size_t length;
 	OK(bitcnn_step(session, 0, BITCNN_STEP_KIND, text, 3, &length));
 	CHECK(strlen(text) == 2 && length > 3 && text[3] == 0);
-	FAILS(bitcnn_step(session, 0, BITCNN_STEP_KIND, text, SIZE_MAX, NULL), BITCNN_INVALID, "goes beyond");
+	FAILS(bitcnn_step(session, 0, BITCNN_STEP_KIND, text, SIZE_MAX, NULL), BITCNN_INVALID, "exceeds the address space");
 
 	// What is closed is told apart from what takes its place.
 	OK(bitcnn_open(model, NULL, &second));
@@ -562,14 +562,14 @@ static void image(const char *path) {
 	static const char clear[] = "GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\4\1\0\0\0\0,\0\0\0\0\1\0\1\0\0\2\2D\1\0;";
 	OK(bitcnn_read_image(clear, sizeof clear - 1, 1, 1, 3, 0, 0xfe0102, pixels, 3));
 	CHECK(pixels[0] == 0xfe && pixels[1] == 1 && pixels[2] == 2);
-	FAILS(bitcnn_read_image(clear, sizeof clear - 1, 1, 1, 3, 0, 0x1000000, pixels, 3), BITCNN_INVALID, "a background of 0x1000000");
+	FAILS(bitcnn_read_image(clear, sizeof clear - 1, 1, 1, 3, 0, 0x1000000, pixels, 3), BITCNN_INVALID, "background is 0x1000000");
 	FAILS(bitcnn_read_image(data, bytes / 2, 6, 6, 2, 0, 0, pixels, 108), BITCNN_INVALID, "not an image");
 	FAILS(bitcnn_read_image(data, bytes / 2, 5, 7, 3, 0, 0, pixels, 105), BITCNN_IO, "broken image");
 	FAILS(bitcnn_read_image("no image", 8, 5, 7, 3, 0, 0, pixels, 105), BITCNN_IO, "unsupported image format (supported: JPEG, PNG, GIF, BMP, WebP)");
 	FAILS(bitcnn_read_image(NULL, 0, 5, 7, 3, 0, 0, pixels, 105), BITCNN_IO, "unsupported image format");
 	FAILS(bitcnn_read_image(NULL, 1, 5, 7, 3, 0, 0, pixels, 105), BITCNN_INVALID, "no data");
 	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, 0, 0, NULL, 105), BITCNN_INVALID, "no place for pixels");
-	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, 0, 0, pixels, 104), BITCNN_SHAPE, "memory of 104 bytes, an image of 5×7×3 has 105");
+	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, 0, 0, pixels, 104), BITCNN_SHAPE, "buffer of 104 bytes, an image of 5×7×3 needs 105");
 	FAILS(bitcnn_read_image(data, bytes, 0, 7, 3, 0, 0, pixels, 0), BITCNN_INVALID, "an input of 0×7×3");
 	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, -1, 0, pixels, 105), BITCNN_INVALID, "images resized to -1");
 }
@@ -601,18 +601,18 @@ static void detect(const char *file, const char *path) {
 	CHECK(values[6] == 1 && values[0] == 0);
 	CHECK(frame.x == 0 && frame.y == 0 && frame.width == 8 && frame.height == 8 && frame.photo_width == 8 && frame.photo_height == 8);
 	OK(bitcnn_read_photo(session, data, bytes, 0, values, sizeof values, NULL));
-	FAILS(bitcnn_read_photo(session, data, bytes, 0, values, sizeof values - 1, NULL), BITCNN_SHAPE, "memory of 255 bytes, the input has 256");
+	FAILS(bitcnn_read_photo(session, data, bytes, 0, values, sizeof values - 1, NULL), BITCNN_SHAPE, "buffer of 255 bytes, the input needs 256");
 	FAILS(bitcnn_read_photo(session, data, bytes, 0, NULL, sizeof values, NULL), BITCNN_INVALID, "no place for values");
 	FAILS(bitcnn_read_photo(session, NULL, 1, 0, values, sizeof values, NULL), BITCNN_INVALID, "no data");
-	FAILS(bitcnn_read_photo(session, data, bytes, 0x1000000, values, sizeof values, NULL), BITCNN_INVALID, "a background of 0x1000000");
+	FAILS(bitcnn_read_photo(session, data, bytes, 0x1000000, values, sizeof values, NULL), BITCNN_INVALID, "background is 0x1000000");
 	FAILS(bitcnn_read_photo(session, "no image", 8, 0, values, sizeof values, NULL), BITCNN_IO, "unsupported image format");
 	OK(bitcnn_detect(session, data, bytes, 0, 0, 0xffffff, boxes, 1, &count));
 	CHECK(count == 1);
 	OK(bitcnn_detect(session, data, bytes, 1, 0.5f, 0, boxes, 9, &count));
 	CHECK(count == 0);
 	FAILS(bitcnn_detect(session, data, bytes, 2, 0, 0, boxes, 9, &count), BITCNN_INVALID, "a threshold of 2");
-	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0x1000000, boxes, 9, &count), BITCNN_INVALID, "a background of 0x1000000");
-	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, NULL, 9, &count), BITCNN_INVALID, "no memory for boxes");
+	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0x1000000, boxes, 9, &count), BITCNN_INVALID, "background is 0x1000000");
+	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, NULL, 9, &count), BITCNN_INVALID, "no place for boxes");
 	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 0, &count), BITCNN_INVALID, "no memory for boxes");
 	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 9, NULL), BITCNN_INVALID, "no place for their number");
 	FAILS(bitcnn_detect(session, NULL, 1, 0, 0, 0, boxes, 9, &count), BITCNN_INVALID, "no data");
@@ -623,7 +623,7 @@ static void detect(const char *file, const char *path) {
 	OK(bitcnn_close_model(model));
 	OK(bitcnn_bundled("digits", &model));
 	OK(bitcnn_open(model, &options, &session));
-	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 9, &count), BITCNN_INVALID, "does not say how boxes are made");
+	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 9, &count), BITCNN_INVALID, "does not describe how its outputs become boxes");
 }
 
 // classes checks what is made of the outputs of a classifier, and prints it.
@@ -646,7 +646,7 @@ static void classes(void) {
 	FAILS(bitcnn_softmax(endless, 2, probabilities), BITCNN_INVALID, "score 1 is +Inf, want a finite number");
 	FAILS(bitcnn_top_k(endless + 2, 1, indices, likely, 1), BITCNN_INVALID, "score 0 is NaN");
 	FAILS(bitcnn_softmax(NULL, 1, probabilities), BITCNN_INVALID, "no scores");
-	FAILS(bitcnn_softmax(scores, SIZE_MAX, probabilities), BITCNN_INVALID, "scores are too many");
+	FAILS(bitcnn_softmax(scores, SIZE_MAX, probabilities), BITCNN_INVALID, "too many scores");
 	FAILS(bitcnn_softmax(scores, 1, NULL), BITCNN_INVALID, "no probabilities");
 	FAILS(bitcnn_top_k(scores, 4, NULL, likely, 3), BITCNN_INVALID, "no indices");
 	FAILS(bitcnn_top_k(scores, 4, indices, likely, 5), BITCNN_INVALID, "5 classes of 4");

@@ -43,7 +43,7 @@ static void check_digits() {
 	static_assert(noexcept(classifier()), "a session without a model throws nothing");
 	CHECK(!c.session);
 	c.session.close();
-	fails(BITCNN_INVALID, "no session", [&] { c.session.info(); });
+	fails(BITCNN_INVALID, "not a session", [&] { c.session.info(); });
 	c.open();
 	CHECK(c.session);
 	const bitcnn_session_info info = c.session.info();
@@ -99,7 +99,7 @@ static void check_relu(const char *path, const char *saved) {
 		CHECK(y[i] == (x[i] > 0 ? x[i] : 0) && nhwc[i] == y[i]);
 	}
 	fails(BITCNN_INVALID, "overlaps", [&] { session.run(2, bitcnn::tensor(x), bitcnn::tensor(x)); });
-	fails(BITCNN_UNSUPPORTED, "takes no tensors", [&] { session.enqueue(nullptr, 2, {x}, {y}); });
+	fails(BITCNN_UNSUPPORTED, "does not take tensors", [&] { session.enqueue(nullptr, 2, {x}, {y}); });
 	fails(BITCNN_NOT_FOUND, "no-such-file", [] { bitcnn::model::load("no-such-file"); });
 }
 

@@ -154,7 +154,7 @@ static void misuse(void) {
 	OK(bitcnn_open(model, NULL, &session));
 	float x[48] = {0}, y[4];
 	bitcnn_tensor in = {x, sizeof x, BITCNN_FLOAT32, 3}, out = {y, sizeof y, BITCNN_FLOAT32, 0};
-	FAILS(bitcnn_run(session, 1, &in, 1, &out, 1), BITCNN_INVALID, "no layout of a tensor: 3");
+	FAILS(bitcnn_run(session, 1, &in, 1, &out, 1), BITCNN_INVALID, "invalid layout: 3");
 	OK(bitcnn_close(session));
 	OK(bitcnn_close_model(model));
 }
