@@ -104,7 +104,7 @@ def test_wrong_arrays(driver: Driver, digits: bitcnn.Model) -> None:
         ({"s": -1}, ValueError, "stream is -1"),
         ({"s": 2}, ValueError, "the default stream of a thread"),
         ({"s": 7}, ValueError, "0x7 is not a stream"),
-        ({"m": digits}, NotImplementedError, "takes no tensors in memory of its own"),
+        ({"m": digits}, NotImplementedError, "does not take tensors in its own memory"),
     ]
     if model.device.kind == "emulated":  # others may give more memory than was asked for
         short = Array(driver.memory(x.nbytes - 8), x)

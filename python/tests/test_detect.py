@@ -57,7 +57,7 @@ def test_detect(spots):
         assert model.detect(photo()) == []
         (large,) = model.detect(photo((2, 4, 255), size=800), threshold=0.3)
         assert (large.left, large.top, large.right, large.bottom) == (200, 400, 400, 600)
-        with pytest.raises(ValueError, match="the network is a detector, whose outputs"):
+        with pytest.raises(ValueError, match="the model is a detector: use detect"):
             model.classify(photo())
         for top in (0, True, 1.5):
             with pytest.raises(ValueError, match="want a whole number from 1 to"):
@@ -80,7 +80,7 @@ def test_labels_and_other_models(spots, tmp_path):
         boxes = model.detect(photo((6, 0, 255)))
     with bitcnn.load(tmp_path / "spots.bcnn", device="cpu") as model:
         assert model.detect(photo((6, 0, 255))) == boxes
-    with bitcnn.load("digits", device="cpu") as model, pytest.raises(ValueError, match="does not say how boxes"):
+    with bitcnn.load("digits", device="cpu") as model, pytest.raises(ValueError, match="does not describe how its outputs become boxes"):
         model.detect(photo())
 
 
