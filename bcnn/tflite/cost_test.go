@@ -44,6 +44,13 @@ func kinds() []costtest.Kind[[]byte] {
 	}
 	return []costtest.Kind[[]byte]{
 		{Name: "a chain", N: 20, Make: func(n int) []byte { return relus(n).encode() }},
+		{Name: "operators that ONNX may have", N: 20, Ends: "tf2onnx", Make: func(n int) []byte {
+			g := relus(n)
+			for i := range g.operators {
+				g.operators[i].name, g.operators[i].options = "TOPK_V2", nil
+			}
+			return g.encode()
+		}},
 		{Name: "unknown fields", N: 20, Make: func(n int) []byte {
 			g := relus(n)
 			g.extra = map[string]map[int]any{}

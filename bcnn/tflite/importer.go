@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
@@ -42,6 +43,7 @@ type importer struct {
 	// reader has, by tensor, the needed operator that alone reads it, nil if there is none.
 	reader    []*schema.Operator
 	obstacles []bcnn.Obstacle
+	float     func() bool    // isFloat of the model, which many obstacles may ask for
 	names     map[string]int // of layers, and the last number appended to each
 	packed    map[int]int    // channels of packed tensors, see channels
 
@@ -85,7 +87,7 @@ func newImporter(m *schema.Model, opts Options, limits bcnn.Limits, b *budget.Bu
 	im := &importer{
 		model: m, opts: opts, limits: limits, budget: b,
 		net: net, values: values.New(net, b), by: map[string]*schema.Operator{}, report: &Report{Description: m.Description, Operators: len(m.Graph.Operators)},
-		env: map[int]operand{}, names: map[string]int{},
+		env: map[int]operand{}, names: map[string]int{}, float: sync.OnceValue(func() bool { return isFloat(m) }),
 	}
 	im.values.Within = func(int) weights.Tolerance { return weights.Tolerance{Rounding: weights.OfFloat32} }
 	return im

@@ -355,16 +355,16 @@ func (im *importer) shape(dims []int) (bcnn.Shape, error) {
 // throughONNX are operators that tf2onnx writes in a form of which the importer of ONNX makes layers.
 var throughONNX = []string{"BATCH_MATMUL", "DIV", "GATHER", "PACK", "TOPK_V2", "UNPACK"}
 
-// onlyFloats reports whether the graph has neither operators of LCE, which tf2onnx does not know, nor
-// 8-bit values.
-func (im *importer) onlyFloats() bool {
-	for _, o := range im.model.Graph.Operators {
+// isFloat reports whether a model has neither operators of LCE, which tf2onnx does not know, nor 8-bit
+// values.
+func isFloat(m *schema.Model) bool {
+	for _, o := range m.Graph.Operators {
 		if o.Custom || o.Name == "QUANTIZE" || o.Name == "DEQUANTIZE" {
 			return false
 		}
 	}
-	for _, index := range im.model.Graph.Inputs {
-		if t, err := im.model.Tensor(index); err != nil || t.Type != schema.Float32 {
+	for _, index := range m.Graph.Inputs {
+		if t, err := m.Tensor(index); err != nil || t.Type != schema.Float32 {
 			return false
 		}
 	}
@@ -405,8 +405,8 @@ func (im *importer) obstacle(o *schema.Operator, err error) error {
 		out.Node = t.Name
 	}
 	switch {
-	case errors.Is(err, errUnsupported) && slices.Contains(throughONNX, o.Name) && im.onlyFloats():
-		out.Advice = "files of ONNX may have it: convert this one with python -m tf2onnx.convert --tflite FILE --output FILE.onnx"
+	case errors.Is(err, errUnsupported) && slices.Contains(throughONNX, o.Name) && im.float():
+		out.Advice = "ONNX files may have it: convert this one with python -m tf2onnx.convert --tflite FILE --output FILE.onnx"
 	case errors.Is(err, errUnsupported) && slices.Contains(last, o.Name):
 		out.Advice = "convert the model without it, and compute it from the output"
 	case errors.Is(err, errUnsupported):
