@@ -293,16 +293,7 @@ func (e *executable) runSteps(ctx context.Context, slow bool, out, in []bcnn.Ten
 		if after == nil && !slow {
 			continue
 		}
-		err = e.queue.Finish()
-		took := clock.Since(start)
-		if timed {
-			onDevice, timeErr := s.nanoseconds() // frees the events, too
-			if timeErr == nil {
-				took = onHost + time.Duration(onDevice)
-			} else {
-				e.device.withoutTimes(timeErr)
-			}
-		}
+		took, err := e.finish(s, timed, start, onHost)
 		if err != nil {
 			return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
 		}
@@ -327,6 +318,22 @@ func (e *executable) runSteps(ctx context.Context, slow bool, out, in []bcnn.Ten
 		return nil
 	}
 	return e.queue.Finish() // the memory of the inputs is free again
+}
+
+// finish waits for a step that began at start, and returns how long it took: on the host and the device,
+// if the device tells times, or by the clock.
+func (e *executable) finish(s *built, timed bool, start clock.Instant, onHost time.Duration) (time.Duration, error) {
+	err := e.queue.Finish()
+	took := clock.Since(start)
+	if !timed {
+		return took, err
+	}
+	onDevice, timeErr := s.nanoseconds() // frees the events, too
+	if timeErr != nil {
+		e.device.withoutTimes(timeErr)
+		return took, err
+	}
+	return onHost + time.Duration(onDevice), err
 }
 
 func (e *executable) Read(step int, t bcnn.Tensor) error {

@@ -71,17 +71,7 @@ func ModelCharts(results []ModelResult) []chart.Chart {
 	whole := chart.Chart{Title: title + ": the shortest whole run, and its steps", Axis: unit.name + perImage, Mark: "whole run"}
 	steps := chart.Chart{Title: title + ": each step, the shortest of its runs", Axis: unit.name + perImage, Mark: "median", Ticks: true}
 	for _, r := range results {
-		name, full := r.Device, fmt.Sprintf("%s (%s)", r.Device, r.Detail)
-		if models {
-			name, full = r.Model+" on "+name, r.Model+" on "+full
-		}
-		if threads && r.Threads > 0 {
-			name += ", " + threadCount(r.Threads)
-		}
-		if perImage != "" {
-			name += fmt.Sprintf(", batch of %d", r.Batch)
-			full += fmt.Sprintf(", batch of %d", r.Batch)
-		}
+		name, full := r.labels(models, threads, perImage != "")
 		value := func(micros float64) float64 { return micros / float64(r.Batch) * unit.factor }
 		total := chart.Bar{
 			Label: name, Mark: value(r.Min),
@@ -126,6 +116,23 @@ func ModelCharts(results []ModelResult) []chart.Chart {
 	}
 	charts[len(charts)-1].Footer = origins(results, func(r ModelResult) (string, Origin) { return r.Device, r.Origin })
 	return charts
+}
+
+// labels returns the name of a bar and the title of a panel, which tell models, numbers of threads and
+// batches apart if there are several.
+func (m ModelResult) labels(models, threads, batches bool) (name, full string) {
+	name, full = m.Device, fmt.Sprintf("%s (%s)", m.Device, m.Detail)
+	if models {
+		name, full = m.Model+" on "+name, m.Model+" on "+full
+	}
+	if threads && m.Threads > 0 {
+		name += ", " + threadCount(m.Threads)
+	}
+	if batches {
+		name += fmt.Sprintf(", batch of %d", m.Batch)
+		full += fmt.Sprintf(", batch of %d", m.Batch)
+	}
+	return name, full
 }
 
 // sum is the sum of the shortest times of the steps.

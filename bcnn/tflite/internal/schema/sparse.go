@@ -119,11 +119,7 @@ func (m *Model) levels(s flat.Table, t *Tensor) ([]level, error) {
 	if err := m.budget.Charge(tableUnits * int64(list.Len())); err != nil {
 		return nil, err
 	}
-	strides := make([]int, n)
-	for i, stride := n-1, 1; i >= 0; i-- {
-		strides[i] = stride
-		stride *= t.Dims[i]
-	}
+	strides := stridesOf(t.Dims)
 	// Blocks come last, and are dense.
 	size, seen := make([]int, n), make([]bool, order.Len())
 	for i := range size {
@@ -154,6 +150,16 @@ func (m *Model) levels(s flat.Table, t *Tensor) ([]level, error) {
 		}
 	}
 	return out, m.buffer.Err()
+}
+
+// stridesOf returns how many values apart neighbours along each dimension are.
+func stridesOf(dims []int) []int {
+	strides := make([]int, len(dims))
+	for i, stride := len(dims)-1, 1; i >= 0; i-- {
+		strides[i] = stride
+		stride *= dims[i]
+	}
+	return strides
 }
 
 // readLevel reads level i, one of a dimension: its segments and indices, or the number of its positions
