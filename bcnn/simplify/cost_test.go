@@ -112,6 +112,22 @@ func kinds() []costtest.Kind[*bcnn.Network] {
 			}
 			then(n, bcnn.Dense{Out: many, Weights: bcnn.Weights{F32: w}})
 		}),
+		build("sums with channels of zeros", 15, func(n *bcnn.Network, many int) {
+			var parts, ends []int
+			for k := range 16 {
+				parts = append(parts, then(n, bcnn.Affine{Bias: []float32{float32(k)}}, bcnn.NetworkInput))
+			}
+			all := then(n, bcnn.Concat{}, parts...)
+			index := make([]int32, 4*16) // of every other part
+			for k := range index {
+				index[k] = int32(k%8/4) - 1
+			}
+			zeros := then(n, bcnn.Channels{Index: index}, bcnn.NetworkInput)
+			for range many {
+				ends = append(ends, then(n, bcnn.Add{}, all, zeros))
+			}
+			then(n, bcnn.Concat{}, ends...)
+		}),
 		build("borders around borders", 2, func(n *bcnn.Network, many int) {
 			then(n, sign)
 			for range many {

@@ -175,10 +175,18 @@ type sum struct {
 
 // add is the layer at hand where it is an Add: the sum of what its inputs are sums of.
 func (p *pass) add() (value, error) {
-	out := p.copy()
 	inputs := p.from.Layers[p.at].Inputs
-	left, right := p.value(inputs[0]).terms(), p.value(inputs[1]).terms()
-	out.sum = collected(left, right)
+	a, b := p.value(inputs[0]), p.value(inputs[1])
+	terms := collected(a.terms(), b.terms())
+	if terms == nil {
+		for _, v := range [][2]value{{a, b}, {b, a}} {
+			if out, ok, err := p.addedToParts(v[0].layer, v[1].layer); ok || err != nil {
+				return out, err
+			}
+		}
+	}
+	out := p.copy()
+	out.sum = terms
 	return out, p.budget.Charge(64 * mostParts)
 }
 

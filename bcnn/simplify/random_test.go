@@ -40,9 +40,10 @@ func (d *drawn) then(op bcnn.Op, most float64, inputs ...int) {
 	}
 	before := len(d.Layers)
 	d.Append(fmt.Sprint(op.Kind(), before), op, inputs...)
+	d.Outputs = append(d.Outputs, before) // while it is drawn, so that nothing need read it
 	shapes, err := d.Shapes()
 	if err != nil {
-		d.Layers = d.Layers[:before]
+		d.Layers, d.Outputs = d.Layers[:before], d.Outputs[:before]
 		return
 	}
 	d.shapes, d.most = append(d.shapes, shapes[before]), append(d.most, most)
@@ -176,6 +177,39 @@ func (d *drawn) layer(kind int) {
 			op.Bias = d.some(op.Out, numbers...)
 		}
 		d.then(op, d.most[last+1]*float64(op.KW*d.shapes[last+1].C)+2, last)
+	case 19: // a concatenation, to which channels between zeros are added
+		other := d.at()
+		if o := d.shapes[other+1]; o.H != s.H || o.W != s.W {
+			other = at
+		}
+		source := d.at()
+		if o := d.shapes[source+1]; o.H != s.H || o.W != s.W {
+			source = at
+		}
+		before := len(d.shapes)
+		d.then(bcnn.Concat{}, max(most, d.most[other+1]), at, other)
+		if len(d.shapes) == before {
+			return
+		}
+		joined := len(d.shapes) - 2
+		index := slices.Repeat([]int32{-1}, d.shapes[joined+1].C)
+		part := index[:s.C]
+		if d.IntN(2) == 0 {
+			part = index[s.C:]
+		}
+		first := d.IntN(2) * d.IntN(d.shapes[source+1].C)
+		for k := range part {
+			part[k] = int32((first + k) % d.shapes[source+1].C)
+		}
+		if d.IntN(4) == 0 {
+			index[d.IntN(len(index))] = -1
+		}
+		d.then(bcnn.Channels{Index: index}, d.most[source+1], source)
+		operands := []int{joined, len(d.shapes) - 2}
+		if d.IntN(2) == 0 {
+			slices.Reverse(operands)
+		}
+		d.then(bcnn.Add{}, d.most[joined+1]+d.most[source+1], operands...)
 	case 14: // of two functions of one value
 		pairs := []bcnn.Op{bcnn.Add{}, bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Mask{}}
 		d.then(pairs[d.IntN(len(pairs))], 64, d.steps(at), d.steps(at))
@@ -234,6 +268,10 @@ func drawNetwork(seed uint64) *bcnn.Network {
 	for range r.IntN(3) {
 		d.layer(18)
 	}
+	if d.IntN(3) == 0 {
+		d.layer(19)
+	}
+	d.Outputs = nil
 	read := make([]bool, len(d.Layers))
 	for _, l := range d.Layers {
 		for _, in := range l.Inputs {
@@ -290,7 +328,7 @@ func TestRandomNetworks(t *testing.T) {
 	for seed := range uint64(networks) {
 		requireExact(t, seed, found)
 	}
-	for _, r := range []simplify.Rule{simplify.Weights, simplify.Functions, simplify.Parts, simplify.Border} {
+	for _, r := range []simplify.Rule{simplify.Weights, simplify.Functions, simplify.Parts, simplify.Border, simplify.Sums} {
 		require.Positive(t, found[r], r)
 	}
 	t.Log(found)

@@ -54,10 +54,15 @@ const (
 	Gates Rule = "gates"
 	// Border: pixels of one value around an image are the padding of the convolution behind.
 	Border Rule = "border"
+	// Sums: the sum of a concatenation and channels of which some are zeros is a concatenation of
+	// the parts, of which those are added to that meet other channels.
+	Sums Rule = "sums"
 )
 
 // Rules returns all rules.
-func Rules() []Rule { return []Rule{Weights, Factors, Functions, Move, Parts, Levels, Gates, Border} }
+func Rules() []Rule {
+	return []Rule{Weights, Factors, Functions, Move, Parts, Levels, Gates, Border, Sums}
+}
 
 // Options are the options of Network. With the zero value, weights are taken for what they
 // are equal to.
