@@ -248,7 +248,7 @@ func TestWhole(t *testing.T) {
 			end(p)
 			join(p, 0, 1)
 			c.more(p)
-			require.Equal(t, c.want, joined(graphOf(&p.plan)))
+			require.Equal(t, c.want, joinedOf(&p.plan))
 		})
 	}
 	p := newPlanner(1, bcnn.Input{DType: bcnn.Float32, Shape: shape(4)})
@@ -257,14 +257,14 @@ func TestWhole(t *testing.T) {
 		p.step("join", &plan.Concat{}, bcnn.Bits, shape(p.last().Shape.C+4), 1)
 	}
 	p.done()
-	require.Equal(t, separate(&p.plan), joined(graphOf(&p.plan)))
+	require.Equal(t, separate(&p.plan), joinedOf(&p.plan))
 	p = newPlanner(1, bcnn.Input{DType: bcnn.Float32, Shape: shape(4)})
 	end(p)
 	join(p, 0, 1)
 	p.numbers(2) // planes, which are other rows
 	join(p, 2, 1)
 	end(p)
-	require.Equal(t, separate(&p.plan), joined(graphOf(&p.plan)))
+	require.Equal(t, separate(&p.plan), joinedOf(&p.plan))
 }
 
 func TestInfo(t *testing.T) {

@@ -104,7 +104,7 @@ conv add affine`, kinds(false))
 func TestInPlace(t *testing.T) {
 	plan := residual(9, 7, 64).done()
 	all := groupsOf(plan, false)
-	uses, at, _ := uses(graphOf(plan), 2, all, whole(plan, 2), joined(graphOf(plan)), nil)
+	uses, at, _ := uses(graphOf(plan), 2, all, whole(plan, 2), joinedOf(plan), nil)
 	placed := plan.Place(2, uses)
 	ofStep := map[int]group{}
 	for _, g := range all {
@@ -196,8 +196,8 @@ func TestOver(t *testing.T) {
 	p.step("affine", &plan.Affine{Scale: p.floats(64), Shift: p.floats(64)}, bcnn.Float32, p.last().Shape)
 	plan := p.done()
 	all := groupsOf(plan, false)
-	before, _, _ := uses(graphOf(plan), 1, all, whole(plan, 1), joined(graphOf(plan)), nil)
-	after, at, _ := uses(graphOf(plan), 1, all, whole(plan, 1), joined(graphOf(plan)), over)
+	before, _, _ := uses(graphOf(plan), 1, all, whole(plan, 1), joinedOf(plan), nil)
+	after, at, _ := uses(graphOf(plan), 1, all, whole(plan, 1), joinedOf(plan), over)
 	for _, p := range over {
 		require.Equal(t, at[p.written], at[p.read])
 	}
@@ -214,7 +214,7 @@ func TestFusedMemory(t *testing.T) {
 		p.step("add", &plan.Add{}, bcnn.Float32, p.last().Shape, len(p.plan.Tensors)-1)
 	}
 	plan := p.done()
-	fused, _, _ := uses(graphOf(plan), 1, groupsOf(plan, false), whole(plan, 1), joined(graphOf(plan)), nil)
+	fused, _, _ := uses(graphOf(plan), 1, groupsOf(plan, false), whole(plan, 1), joinedOf(plan), nil)
 	need, less := plan.Place(1, fused).Bytes, plan.Place(1, plan.InnerUses()).Bytes
 	require.Less(t, less, need)
 	set, err := sets.Lookup(sets.Names()[0])

@@ -21,7 +21,7 @@ func (c *compiler) place(divide division) (groups []group, placed placement, err
 	for _, alone := range []bool{c.config.Stepwise, true} {
 		groups, c.container = groupsOf(c.graph.Plan, alone), separate(c.graph.Plan)
 		if !c.config.Stepwise && !alone {
-			c.container = joined(c.graph)
+			c.container = joined(c.graph, groups)
 		}
 		if placed, err = c.divide(groups, divide); err == nil || alone {
 			break
