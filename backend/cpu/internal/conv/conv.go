@@ -125,6 +125,9 @@ func compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 	poolH, poolW := poolOf(op)
 	out.Shape.H /= max(op.OutPlanes, 1)
 	w := newWindow(op, in.Shape, out.Shape.H*poolH, out.Shape.W*poolW)
+	if depthwise, need := newByteDepthwise(c, op, w, in, out); depthwise != nil {
+		return depthwise, need
+	}
 	kernel, why := pickKernel(c, op, w, reads)
 	c.Choice.Why = why
 	if kernel == wideKernel || kernel == wideSums {

@@ -19,6 +19,7 @@ const (
 	noSlopes       = "its kernels have no slopes for sums"
 	noBytes        = "its kernels add no bytes"
 	noScaledSums   = "its kernels neither scale before they add nor clip the sum"
+	noFloats       = "its kernels write levels alone"
 	noLevels       = "its kernels make no levels"
 	comparedLevels = "its levels are compared or cut, not rounded"
 )

@@ -105,8 +105,13 @@ func (b *byteSource) prepare(s *tiles.Scratch, image, first, rows int) {
 }
 
 func fill(b []uint8, v uint8) {
-	for i := range b {
-		b[i] = v
+	if v == 0 || len(b) == 0 {
+		clear(b)
+		return
+	}
+	b[0] = v
+	for n := 1; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
 	}
 }
 

@@ -148,6 +148,9 @@ type Set struct {
 	FMAColumns func(dst, src []float32, at *FloatColumns, w *ColumnWeights, end End)
 	Columns    func(taps, stride int) bool
 
+	// Depthwise are the kernels of depthwise convolutions on bytes; nil if there are none.
+	Depthwise *Depthwise
+
 	// Threshold packs pixels rows of len(t) sums, stride apart, into rows of bits.Words(len(t))
 	// words, step apart: bit o of row p is sums[p·stride + o] ≥ t[o]. Padding bits become 0.
 	Threshold func(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int)

@@ -21,3 +21,5 @@ func annotateInput(*WinogradInput) {}
 func annotateSquares(*WinogradSums, *WinogradFilter) {}
 
 func annotateOutput(*WinogradJob, *End, unsafe.Pointer, int) {}
+
+func annotateDepthwise(*DepthwiseJob, *End, int, int) {}

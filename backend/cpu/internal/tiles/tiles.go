@@ -113,20 +113,21 @@ type Scratch struct {
 	Rows, Patch int // rows of the tile, and where the first patch begins
 	// Here, because a variable whose address a kernel of a Set gets is
 	// allocated on the heap.
-	At       kern.Patches
-	Patches  kern.FloatPatches
-	Columns  kern.FloatColumns
-	Job      kern.ConvJob
-	Squares  kern.WinogradInput
-	Products kern.WinogradSums
-	Ends     kern.WinogradJob
-	Matrix   kern.MatrixJob
-	Part     kern.MatrixPart
-	Lines    kern.LineRows
-	LineRuns kern.RunRows
-	Pool     kern.Pool
-	Bits     kern.DotBitsWeights // rows of a matrix
-	Reals    kern.FloatWeights   // likewise
+	At        kern.Patches
+	Patches   kern.FloatPatches
+	Columns   kern.FloatColumns
+	Job       kern.ConvJob
+	Squares   kern.WinogradInput
+	Products  kern.WinogradSums
+	Ends      kern.WinogradJob
+	Matrix    kern.MatrixJob
+	Depthwise kern.DepthwiseJob
+	Part      kern.MatrixPart
+	Lines     kern.LineRows
+	LineRuns  kern.RunRows
+	Pool      kern.Pool
+	Bits      kern.DotBitsWeights // rows of a matrix
+	Reals     kern.FloatWeights   // likewise
 }
 
 // Ended reports whether the work is not wanted any more. Tiles that take long ask

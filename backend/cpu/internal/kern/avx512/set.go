@@ -86,6 +86,7 @@ func Set() kern.Set {
 	s.FMAPixels = fmaPixels
 	s.FMAEach = fmaEach
 	s.FMAColumns, s.Columns = fmaColumns, columns
+	s.Depthwise = &depthwise
 	s.FMAGroups, s.Groups = fmaOfGroups, groups
 	s.Threshold = threshold
 	s.ThresholdFloat = thresholdFloat
@@ -110,6 +111,8 @@ func Set() kern.Set {
 	s.Cost = kern.Cost{Bits: 0.001, Bytes: 0.005, Floats: 0.02, Value: 0.1}
 	return s
 }
+
+var depthwise = kern.Depthwise{Kernels: [2]func(*uint8){depthwise1AVX512, depthwise2AVX512}}
 
 // packBits32 lays out pieces of 32 bits.
 func packBits32(w []uint64, outputs, rows, n int, kernels []kern.WideKernels) *kern.WideFilter {

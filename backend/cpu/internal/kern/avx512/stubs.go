@@ -674,6 +674,16 @@ func convWordsFloats32AVX512(job *byte)
 //go:noescape
 func convWordsFloats16AVX512(job *byte)
 
+// depthwise1AVX512 does a DepthwiseJob with a stride of 1.
+//
+//go:noescape
+func depthwise1AVX512(job *byte)
+
+// depthwise2AVX512 does a DepthwiseJob with a stride of 2.
+//
+//go:noescape
+func depthwise2AVX512(job *byte)
+
 // dotBits4x32AVX512 computes, for every pixel p, 4 at a time, and each of 32 outputs o,
 // with x the words of its patch,
 //

@@ -5,6 +5,7 @@ package sets
 import (
 	"math/rand/v2"
 	"slices"
+	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -115,6 +116,28 @@ var racySetCalls = []racyCall{
 			probes(written, "dst", dst), between(dst), probes(read, "src", src), between(src),
 			probes(read, "w", w.Data), probes(read, "bias", w.Bias),
 			probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope))
+	}},
+	{"Depthwise", func(s *kern.Set) (func(), []probe) {
+		if s.Depthwise == nil {
+			return nil, nil
+		}
+		const pixels, channels, between, columns = 5, 70, 3, 11 // of a stride of 2
+		dst, src := make([]uint8, pixels*(channels+between)), make([]uint8, 3*columns*(channels+between))
+		f := kern.PackDepthwise(make([]int8, 9*channels), make([]int32, channels))
+		row := func() []float32 { return make([]float32, 2*kern.BlockOutputs) }
+		end, levels := kern.End{Scale: row(), Shift: row()}, kern.Levels{Scale: row(), Shift: row(), Rest: row()}
+		end.Slope = row()
+		j := &kern.DepthwiseJob{Row: columns * (channels + between), Column: channels + between}
+		j.Dst, j.DstStep, j.Src, j.Pixels = unsafe.Pointer(&dst[kern.BlockOutputs]), channels+between, unsafe.Pointer(&src[kern.BlockOutputs]), pixels
+		last := end.From(kern.BlockOutputs)
+		lastLevels := levels.From(kern.BlockOutputs)
+		return func() { s.Depthwise.Levels(j, f, 1, 2, &last, &lastLevels) }, slices.Concat(
+			probes(written, "dst", dst[kern.BlockOutputs:channels]), probes(alone, "between pixels", dst[channels:channels+kern.BlockOutputs+between]),
+			probes(written, "last dst", dst[(pixels-1)*(channels+between):][kern.BlockOutputs:channels]),
+			probes(read, "src", src[kern.BlockOutputs:channels]), probes(alone, "other channels", src[:kern.BlockOutputs]),
+			probes(read, "last src", src[len(src)-channels-between:][kern.BlockOutputs:channels]),
+			probes(read, "scale", last.Scale), probes(read, "shift", last.Shift), probes(read, "slope", last.Slope),
+			probes(read, "scale of levels", lastLevels.Scale), probes(read, "shift of levels", lastLevels.Shift), probes(read, "rest", lastLevels.Rest))
 	}},
 	{"Threshold", func(s *kern.Set) (func(), []probe) {
 		dst, sums, t := make([]uint64, 3*racyPixels-1), rows[int32](racyPixels), row[int32]()

@@ -9,6 +9,10 @@ func main() {
 		gen.Family{Name: "conv_bytes", Write: convBytes},
 		gen.Family{Name: "conv_carries", Write: convCarries},
 		gen.Family{Name: "conv_words", Write: convWords},
+		gen.Family{Name: "depthwise", Write: func() {
+			depthwise(1)
+			depthwise(2)
+		}},
 		gen.Family{Name: "dot_bits", Write: dotBits},
 		gen.Family{Name: "float", Write: float},
 		gen.Family{Name: "elementwise", Write: elementwise},

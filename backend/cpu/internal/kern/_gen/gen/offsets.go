@@ -33,6 +33,7 @@ var (
 	blendTap      = fields[kern.BlendTap]()
 	columnsJob    = fields[kern.ColumnsJob]()
 	convJob       = fields[kern.ConvJob]()
+	depthwiseJob  = fields[kern.DepthwiseJob]()
 	dotJob        = fields[kern.DotJob]()
 	endJob        = fields[kern.EndJob]()
 	fmaJob        = fields[kern.FMAJob]()
@@ -85,6 +86,13 @@ var (
 	JobLeast    = convJob("least")
 	JobMost     = convJob("most")
 	JobOffset   = convJob("offset")
+)
+
+// Offsets of the fields of kern.DepthwiseJob behind those of kern.ConvJob.
+var (
+	DepthwiseRow    = depthwiseJob("Row")
+	DepthwiseColumn = depthwiseJob("Column")
+	DepthwiseMask   = depthwiseJob("mask")
 )
 
 // Offsets of the fields of kern.WinogradJob behind those of kern.ConvJob, and of kern.WinogradInput.
