@@ -157,6 +157,7 @@ func TestRules(t *testing.T) {
 		magnitude := then(n, scale(1, 0.5), then(n, bcnn.PReLU{Slope: []float32{-1}}, x))
 		then(n, bcnn.Mul{}, s, then(n, bcnn.Quantize{Levels: 4, Thresholds: []float32{1, 2, 3}}, magnitude))
 	}
+	golden := readExamples(t)
 	for _, c := range []struct {
 		name    string
 		build   func(n *bcnn.Network)
@@ -313,6 +314,14 @@ func TestRules(t *testing.T) {
 			then(n, border(0))
 			then(n, conv(8, 3, 0, 0.5, -0.25))
 		}, []int{0}, simplify.Border, []int{0}},
+		{"a value times its sigmoid", func(n *bcnn.Network) {
+			then(n, bcnn.Mul{}, bcnn.NetworkInput, then(n, bcnn.Function{Name: bcnn.Sigmoid}))
+		}, nil, simplify.Gates, nil},
+		{"a concatenation plus channels of which some are zeros", func(n *bcnn.Network) {
+			half := then(n, bcnn.Channels{Index: []int32{0, 1, 2, 3}}, bcnn.NetworkInput)
+			both := then(n, bcnn.Concat{}, bcnn.NetworkInput, half)
+			then(n, bcnn.Add{}, both, then(n, bcnn.Channels{Index: []int32{-1, -1, -1, -1, -1, -1, -1, -1, 4, 5, 6, 7}}, bcnn.NetworkInput))
+		}, nil, simplify.Sums, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := network(shape)
@@ -320,6 +329,7 @@ func TestRules(t *testing.T) {
 			m, found, err := simplify.Network(t.Context(), n, simplify.Options{})
 			require.NoError(t, err)
 			requireSame(t, n, m, 1)
+			golden.require(t, c.name, text(t, n, m, found))
 			require.Equal(t, c.want, products(t, m), "%v", found)
 			again, none, err := simplify.Network(t.Context(), m, simplify.Options{})
 			require.NoError(t, err)
