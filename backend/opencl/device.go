@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jgillich/go-opencl/cl"
 
@@ -47,6 +48,9 @@ type device struct {
 
 	// binaries are the programs that were compiled before; nil for none.
 	binaries *tuning.Programs
+	// longest is how long a launch of a batch may take; 0 for any time. A step is launched for one image at first,
+	// and by the time that this takes from then on.
+	longest time.Duration
 	// untimed says that the driver tells no times of commands.
 	untimed atomic.Bool
 
@@ -84,6 +88,9 @@ func newDevice(p *cl.Platform, d *cl.Device) (dev *device, err error) {
 		unified:        d.HostUnifiedMemory(),
 		specialiseFrom: 1 << 21,
 		programs:       make(map[string]*program),
+	}
+	if dev.limits.GPU {
+		dev.longest = longestLaunch
 	}
 	config, extensions := shim.SingleFPConfig(d), shim.Extensions(d)
 	dev.floatsLack = unfitFloats(config, d.Profile())

@@ -290,13 +290,14 @@ func (e *executable) runSteps(ctx context.Context, slow bool, out, in []bcnn.Ten
 				return fmt.Errorf("step %d (%s): on the host: %w", i, e.plan.Steps[i].Name, err)
 			}
 		}
-		if after == nil && !slow {
+		if after == nil && !slow && !s.divided(n) {
 			continue
 		}
 		took, err := e.finish(s, timed, start, onHost)
 		if err != nil {
 			return fmt.Errorf("step %d (%s): %w", i, e.plan.Steps[i].Name, err)
 		}
+		s.price(e.device, took, n)
 		if after != nil {
 			if err := after(i, took); err != nil {
 				return err

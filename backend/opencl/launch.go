@@ -4,8 +4,11 @@ package opencl
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/jgillich/go-opencl/cl"
 
@@ -23,7 +26,8 @@ type launch struct {
 	local   int // 0 where any size will do
 	largest int // work-group
 	sizes   shim.Sizes
-	event   shim.Event
+	events  []shim.Event
+	atOnce  int // images of a launch, at most; see device.longest
 	name    string
 }
 
@@ -88,7 +92,7 @@ func (d *device) buildStep(ctx context.Context, c candidates.Candidate, speciali
 			return nil, fmt.Errorf("kernel %s: %w", s.Name, err)
 		}
 		largest = min(largest, d.limits.Group)
-		l := &launch{kernel: shim.KernelOf(k), object: k, items: s.Items, blocks: max(s.Blocks, 1), local: s.Local, largest: largest, name: s.Name}
+		l := &launch{kernel: shim.KernelOf(k), object: k, items: s.Items, blocks: max(s.Blocks, 1), local: s.Local, largest: largest, atOnce: d.atOnce(d.longest, 1), name: s.Name}
 		if s.Local > largest {
 			return nil, fmt.Errorf("%w: kernel %s needs work-groups of %d, and %d is the largest", errGroup, s.Name, s.Local, largest)
 		}
@@ -137,17 +141,46 @@ func (b *built) enqueue(q shim.Queue, n int, timed bool) error {
 	return nil
 }
 
-// enqueue launches the kernel for n images.
+// enqueue launches the kernel for n images, as often as they must be divided.
 func (l *launch) enqueue(q shim.Queue, n int, timed bool) error {
-	l.sizes.SetImages(n)
-	var event *shim.Event
-	if timed {
-		event = &l.event
-	}
-	if err := q.Launch(l.kernel, &l.sizes, event); err != nil {
-		return fmt.Errorf("kernel %s, work-groups of %d: %w", l.name, l.sizes.Local(), err)
+	for first := 0; first < n; first += l.atOnce {
+		l.sizes.SetImages(first, min(l.atOnce, n-first))
+		var event *shim.Event
+		if timed {
+			l.events = append(l.events, shim.Event{})
+			event = &l.events[len(l.events)-1]
+		}
+		if err := q.Launch(l.kernel, &l.sizes, event); err != nil {
+			err = fmt.Errorf("kernel %s, work-groups of %d: %w", l.name, l.sizes.Local(), err)
+			if first > 0 { // other kernels would compute images again that lie where their inputs were
+				err = errors.New(err.Error())
+			}
+			return err
+		}
 	}
 	return nil
+}
+
+// nanoseconds is the time that the finished launches took, and frees the events.
+func (l *launch) nanoseconds() (int64, error) {
+	var total int64
+	var first error
+	for i := range l.events {
+		t, err := l.events[i].Nanoseconds()
+		if err != nil && first == nil {
+			first = fmt.Errorf("kernel %s: %w", l.name, err)
+		}
+		total += t
+	}
+	l.dropEvents()
+	return total, first
+}
+
+func (l *launch) dropEvents() {
+	for i := range l.events {
+		l.events[i].Release()
+	}
+	l.events = l.events[:0]
 }
 
 // nanoseconds is the time that the finished kernels took, and frees the events.
@@ -155,10 +188,9 @@ func (b *built) nanoseconds() (int64, error) {
 	var total int64
 	var first error
 	for _, l := range b.launches {
-		t, err := l.event.Nanoseconds()
-		l.event.Release()
-		if err != nil && first == nil {
-			first = fmt.Errorf("kernel %s: %w", l.name, err)
+		t, err := l.nanoseconds()
+		if first == nil {
+			first = err
 		}
 		total += t
 	}
@@ -168,6 +200,30 @@ func (b *built) nanoseconds() (int64, error) {
 // dropEvents frees events after a failure.
 func (b *built) dropEvents() {
 	for _, l := range b.launches {
-		l.event.Release()
+		l.dropEvents()
 	}
+}
+
+// divided reports whether the launches for n images are divided, or have not been timed.
+func (b *built) divided(n int) bool {
+	return slices.ContainsFunc(b.launches, func(l *launch) bool { return l.atOnce < n })
+}
+
+// price divides the launches by the time that all of them have taken for n images.
+func (b *built) price(d *device, took time.Duration, n int) {
+	for _, l := range b.launches {
+		l.atOnce = d.atOnce(took, n)
+	}
+}
+
+// longestLaunch is how long a launch of a GPU takes at most, if the images of a batch can be divided: displays
+// wait for it, and drivers end it after half a second (panfrost) or two (Windows).
+const longestLaunch = 100 * time.Millisecond
+
+// atOnce returns how many images a launch is for at most, after n have taken some time.
+func (d *device) atOnce(took time.Duration, n int) int {
+	if d.longest == 0 {
+		return math.MaxInt32
+	}
+	return int(min(max(d.longest*time.Duration(n)/max(took, 1), 1), math.MaxInt32))
 }

@@ -74,14 +74,14 @@ func (d *device) withoutTimes(err error) {
 	}
 }
 
-// elapsed is the time of a command that has finished and was enqueued at start: the device's, or
+// elapsed is the time of a launch that has finished and was enqueued at start: the device's, or
 // the host's where the driver has none.
-func (d *device) elapsed(start clock.Instant, e *shim.Event) time.Duration {
+func (d *device) elapsed(start clock.Instant, l *launch) time.Duration {
 	host := clock.Since(start)
 	if d.untimed.Load() {
 		return host
 	}
-	ns, err := e.Nanoseconds()
+	ns, err := l.nanoseconds()
 	if err != nil {
 		d.withoutTimes(err)
 		return host

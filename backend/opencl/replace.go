@@ -113,6 +113,7 @@ func (b *built) enqueueAnyhow(d *device, q shim.Queue, n int, timed bool) error 
 			if !refused(err) {
 				break
 			}
+			l.dropEvents()
 			l.setLocal(size)
 			err = l.enqueue(q, n, timed)
 		}

@@ -238,13 +238,13 @@ func (d *device) time(ctx context.Context, l *launch, queue shim.Queue, batch in
 		}
 		var took time.Duration
 		if err == nil {
-			took = d.elapsed(start, &l.event)
+			took = d.elapsed(start, l)
 		}
-		l.event.Release()
+		l.dropEvents()
 		if err != nil {
 			return gpu.Times{}, err
 		}
-		if i > 0 {
+		if l.atOnce = d.atOnce(took, batch); i > 0 {
 			rounds = append(rounds, took.Seconds())
 		}
 	}

@@ -6,7 +6,7 @@ package shim
 //
 // static cl_int launch(cl_command_queue queue, cl_kernel kernel, const size_t *sizes)
 // {
-// 	return clEnqueueNDRangeKernel(queue, kernel, 3, 0, sizes, sizes + 3, 0, 0, 0);
+// 	return clEnqueueNDRangeKernel(queue, kernel, 3, sizes, sizes + 3, sizes + 6, 0, 0, 0);
 // }
 //
 // struct timed { cl_int code; cl_event event; };
@@ -14,7 +14,7 @@ package shim
 // static struct timed launch_timed(cl_command_queue queue, cl_kernel kernel, const size_t *sizes)
 // {
 // 	struct timed t = {0, 0};
-// 	t.code = clEnqueueNDRangeKernel(queue, kernel, 3, 0, sizes, sizes + 3, 0, 0, &t.event);
+// 	t.code = clEnqueueNDRangeKernel(queue, kernel, 3, sizes, sizes + 3, sizes + 6, 0, 0, &t.event);
 // 	return t;
 // }
 //
@@ -100,21 +100,21 @@ func QueueOf(q *cl.CommandQueue) Queue { return Queue{C.cl_command_queue(handle(
 func KernelOf(k *cl.Kernel) Kernel     { return Kernel{C.cl_kernel(handle(k))} }
 func BufferOf(b *cl.MemObject) Buffer  { return Buffer{C.cl_mem(handle(b))} }
 
-// Sizes of a launch: global and local sizes of three dimensions.
-type Sizes [6]C.size_t
+// Sizes of a launch: where its work-items begin, global and local sizes, of three dimensions each.
+type Sizes [9]C.size_t
 
 // MakeSizes returns the sizes of a launch of whole work-groups of local
 // work-items, for n images and so many blocks.
 func MakeSizes(items, local, n, blocks int) Sizes {
 	groups := (items + local - 1) / local
-	return Sizes{C.size_t(groups * local), C.size_t(n), C.size_t(blocks), C.size_t(local), 1, 1}
+	return Sizes{0, 0, 0, C.size_t(groups * local), C.size_t(n), C.size_t(blocks), C.size_t(local), 1, 1}
 }
 
-// SetImages changes the number of images.
-func (s *Sizes) SetImages(n int) { s[1] = C.size_t(n) }
+// SetImages changes which images a launch is for: n, from one on.
+func (s *Sizes) SetImages(first, n int) { s[1], s[4] = C.size_t(first), C.size_t(n) }
 
 // Local returns the size of a work-group.
-func (s *Sizes) Local() int { return int(s[3]) }
+func (s *Sizes) Local() int { return int(s[6]) }
 
 // Launch enqueues a kernel. event may be nil; else it gets an event, to be
 // released.

@@ -82,8 +82,8 @@ func TestErrorsHaveNames(t *testing.T) {
 
 func TestSizes(t *testing.T) {
 	s := MakeSizes(65, 64, 3, 7)
-	require.Equal(t, Sizes{128, 3, 7, 64, 1, 1}, s)
-	s.SetImages(5)
-	require.Equal(t, Sizes{128, 5, 7, 64, 1, 1}, s)
+	require.Equal(t, Sizes{0, 0, 0, 128, 3, 7, 64, 1, 1}, s)
+	s.SetImages(2, 5)
+	require.Equal(t, Sizes{0, 2, 0, 128, 5, 7, 64, 1, 1}, s)
 	require.Equal(t, 64, s.Local())
 }
