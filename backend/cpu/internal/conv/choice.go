@@ -53,31 +53,43 @@ const (
 
 // pickKernel picks the kernel for a convolution, and says why.
 func pickKernel(c *schedule.Context, op *plan.Conv, w window, in bcnn.DType) (kernel, string) {
-	switch {
-	case in == bcnn.Float32:
-		return sumsKernel, "float32 sums, in the order of the taps"
-	case in == bcnn.Bits && w.planes == 1 && op.OutPlanes < 2 && w.group == 1 && op.Groups > 1 && op.Out == op.Groups && w.taps() < 1<<maxPlanes:
+	onePlane := in == bcnn.Bits && w.planes == 1 && op.OutPlanes < 2
+	if onePlane && w.group == 1 && op.Groups > 1 && op.Out == op.Groups && w.taps() < 1<<maxPlanes {
 		return slicedKernel, "depthwise: 64 channels in a word"
-	case op.Int8 != nil && (c.Set.Wide == nil || c.Set.Wide.PackInt8 == nil):
-		return sumsKernel, "no wide kernels of 8-bit weights"
-	case op.Int16 != nil && (c.Set.Wide == nil || c.Set.Wide.PackInt16 == nil):
-		return sumsKernel, "no wide kernels of 16-bit weights"
-	case c.Set.Wide == nil:
-		return sumsKernel, "the instruction set has no wide registers"
-	case in == bcnn.Bits && w.taps() > c.Set.Wide.MaxTaps:
-		return sumsKernel, fmt.Sprintf("more than %d taps overflow the sums of wide kernels", c.Set.Wide.MaxTaps)
+	}
+	if why := lacksWide(c.Set.Wide, op, w, in); why != "" {
+		return sumsKernel, why
+	}
+	switch {
 	case op.Groups == 1 && max(w.planes, op.OutPlanes) > max(c.Set.Wide.MaxPlanes, 1):
 		return wideSums, "sums of planes are added up in memory"
 	case op.Groups == 1 && w.planes > 1 && w.taps()*(1<<w.planes-1) > c.Set.Wide.MaxTaps:
 		return wideSums, "sums of planes are added up in memory, where they have more bits"
 	case op.Groups == 1:
 		return wideKernel, "all channels read the same inputs"
-	case in == bcnn.Bits && w.planes == 1 && op.OutPlanes < 2 && w.group%pieceBits == 0 && op.Out/op.Groups%kern.BlockOutputs == 0:
+	case onePlane && w.group%pieceBits == 0 && op.Out/op.Groups%kern.BlockOutputs == 0:
 		return wideKernel, fmt.Sprintf("groups of whole blocks of %d channels", kern.BlockOutputs)
 	case in == bcnn.Uint8 && groupsOfBlocks(op) > 0:
 		return wideKernel, fmt.Sprintf("the outputs of %s fill blocks of %d channels", schedule.Count(groupsOfBlocks(op), "group"), kern.BlockOutputs)
 	}
 	return sumsKernel, fmt.Sprintf("groups of %d to %d channels fill no block", w.group, op.Out/op.Groups)
+}
+
+// lacksWide returns why there are no wide kernels for a convolution, empty if there may be.
+func lacksWide(wide *kern.Wide, op *plan.Conv, w window, in bcnn.DType) string {
+	switch {
+	case in == bcnn.Float32:
+		return "float32 sums, in the order of the taps"
+	case op.Int8 != nil && (wide == nil || wide.PackInt8 == nil):
+		return "no wide kernels of 8-bit weights"
+	case op.Int16 != nil && (wide == nil || wide.PackInt16 == nil):
+		return "no wide kernels of 16-bit weights"
+	case wide == nil:
+		return "the instruction set has no wide registers"
+	case in == bcnn.Bits && w.taps() > wide.MaxTaps:
+		return fmt.Sprintf("more than %d taps overflow the sums of wide kernels", wide.MaxTaps)
+	}
+	return ""
 }
 
 // groupsOfBlocks is plan.GroupsOfBlocks of a convolution on bytes.

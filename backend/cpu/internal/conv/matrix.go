@@ -125,13 +125,11 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 	if c.Set.Matrix == nil || op.Groups > 1 && !fill {
 		return nil, tiles.Size{}
 	}
-	v := &matrixConv{outShape: out.Shape, poolH: 1, poolW: 1}
+	v := &matrixConv{outShape: out.Shape}
+	v.poolH, v.poolW = poolOf(op)
 	v.epilogue = newEpilogue(c, op, in.DType, kern.BlockOutputs)
 	v.inMemory = op.Int16 != nil || v.outPlanes > 1 || op.Threshold == nil && !v.rest.None()
 	v.partial = op.Threshold == nil && op.Out%kern.PanelOutputs != 0
-	if op.Pool != nil {
-		v.poolH, v.poolW = op.Pool.KH, op.Pool.KW
-	}
 	cols := out.Shape.W * v.poolW
 	height := out.Shape.H * v.poolH
 	classes := 1
@@ -157,19 +155,9 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 	c.Choice.Kernel = "products of matrices"
 	c.Choice.Why = fmt.Sprintf("%.1f µs by count, %.1f without; %s", matrix/1e3, other/1e3, why)
 	v.pack(c, op, in.DType)
-	switch {
-	case v.inMemory:
-		c.Choice.Kernel += ", sums in memory"
-	case v.partial:
-		c.Choice.Kernel += ", sums of the last outputs in memory"
-	}
+	c.Choice.Kernel += v.form()
 	if op.Pool != nil {
-		c.Choice.Kernel += ", pooled"
-		for ky := range v.poolH {
-			for kx := range v.poolW {
-				v.poolTaps = append(v.poolTaps, (ky*cols+kx)*v.tiling.blocks)
-			}
-		}
+		v.poolTaps = poolOffsets(v.poolH, v.poolW, cols, v.tiling.blocks)
 	}
 	v.noFlip = make([]uint64, v.words)
 	v.perCall = max(1, int(schedule.MaxTile/matrix*float64(num.CeilDiv(height*cols, kern.BlockTiles*kern.TileRows))))
@@ -182,6 +170,20 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 		v.fill(op.Border, in.DType, height, cols)
 	}
 	return v, need
+}
+
+// form says for people in what way sums become outputs.
+func (c *matrixConv) form() (form string) {
+	switch {
+	case c.inMemory:
+		form = ", sums in memory"
+	case c.partial:
+		form = ", sums of the last outputs in memory"
+	}
+	if c.poolH*c.poolW > 1 {
+		form += ", pooled"
+	}
+	return form
 }
 
 // memory returns what a worker needs for tiles of so many rows before pooling.

@@ -63,12 +63,7 @@ func newFloatSource(c *schedule.Context, op *plan.Conv, in bcnn.DType, w window,
 		f.out, f.end, f.rest = c.Out, activation.End(op), activation.RestOf(c.Set, op.Activation)
 		f.stride = op.Out
 		if f.each {
-			// The inputs of a strip, and its outputs of a row.
-			pixels := c.L1/4/op.Out - w.KH*((w.KW-1)*w.DilationW+1-w.StrideW)
-			f.strip = max(pixels/(w.KH*w.StrideW+1), minStrip)
-			if w.StrideH > 1 { // there is less to find again than a longer run of memory gains
-				f.strip = w.cols
-			}
+			f.strip = w.strip(c.L1 / 4 / op.Out)
 		}
 	}
 	taps := w.taps()
@@ -108,6 +103,15 @@ func newFloatSource(c *schedule.Context, op *plan.Conv, in bcnn.DType, w window,
 		f.all = schedule.Share(c, func() *kern.FloatWeights { return packFloats(c, op, op.Out, taps, 0) })
 	}
 	return f
+}
+
+// strip returns the number of columns whose inputs, and outputs of a row, are so many pixels.
+func (w *window) strip(pixels int) int {
+	if w.StrideH > 1 { // there is less to find again than a longer run of memory gains
+		return w.cols
+	}
+	pixels -= w.KH * ((w.KW-1)*w.DilationW + 1 - w.StrideW)
+	return max(pixels/(w.KH*w.StrideW+1), minStrip)
 }
 
 // levelsOf returns what makes levels of a row of n bytes, of which 0 stands for the least.

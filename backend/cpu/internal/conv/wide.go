@@ -137,17 +137,10 @@ func wordTable[W int8 | int16](op *plan.Conv, weights []W, lack []int32) wideTab
 
 // wideConv returns nil where the tables of the kernels would be too large.
 func newWideConv(c *schedule.Context, op *plan.Conv, w window, in, out plan.Tensor) (*wideConv, tiles.Size) {
-	v := &wideConv{window: w, outShape: out.Shape, poolH: 1, poolW: 1} // without planes
+	v := &wideConv{window: w, outShape: out.Shape} // without planes
+	v.poolH, v.poolW = poolOf(op)
 	v.epilogue = newEpilogue(c, op, in.DType, kern.BlockOutputs)
-	if op.Pool != nil {
-		v.poolH, v.poolW = op.Pool.KH, op.Pool.KW
-	}
-	classes := 1
-	if op.Border != nil {
-		classes = op.Border.Rows * op.Border.Cols
-	}
-	tableSize := num.Product(classes, 1<<v.outPlanes-1, num.RoundUp(op.Out, kern.BlockOutputs))
-	if num.Product(v.poolH, w.planes, w.cols) > maxTable || tableSize > maxTable || op.Border != nil && num.Product(w.rows, w.cols) > maxTable {
+	if !v.tablesFit(op) {
 		return nil, tiles.Size{}
 	}
 	if in.DType == bcnn.Bits {
@@ -180,7 +173,7 @@ func newWideConv(c *schedule.Context, op *plan.Conv, w window, in, out plan.Tens
 	if v.inKernel {
 		c.Choice.Kernel += ", pooled"
 	} else if op.Pool != nil {
-		need.Row, v.poolTaps = pixels(v.tiling.rows), v.offsetsOfPool()
+		need.Row, v.poolTaps = pixels(v.tiling.rows), poolOffsets(v.poolH, v.poolW, v.cols, 1)
 	}
 	if v.outPlanes > 1 && op.Pool != nil {
 		need.Row = w.cols * v.outPlanes
@@ -197,11 +190,22 @@ func newWideConv(c *schedule.Context, op *plan.Conv, w window, in, out plan.Tens
 	return v, need
 }
 
-// offsetsOfPool returns where the values of a window of the pool lie, from its first one on.
-func (v *wideConv) offsetsOfPool() (offsets []int) {
-	for ky := range v.poolH {
-		for kx := range v.poolW {
-			offsets = append(offsets, ky*v.cols+kx)
+// tablesFit reports whether the tables of a convolution are no larger than they may be.
+func (v *wideConv) tablesFit(op *plan.Conv) bool {
+	classes, positions := 1, 0
+	if op.Border != nil {
+		classes, positions = op.Border.Rows*op.Border.Cols, num.Product(v.window.rows, v.cols)
+	}
+	values := num.Product(classes, 1<<v.outPlanes-1, num.RoundUp(op.Out, kern.BlockOutputs))
+	return num.Product(v.poolH, v.planes, v.cols) <= maxTable && values <= maxTable && positions <= maxTable
+}
+
+// poolOffsets returns where the values of a window of a pool lie, from its first one on, in rows of so many columns
+// that are step apart.
+func poolOffsets(height, width, columns, step int) (offsets []int) {
+	for ky := range height {
+		for kx := range width {
+			offsets = append(offsets, (ky*columns+kx)*step)
 		}
 	}
 	return offsets
