@@ -37,43 +37,7 @@ type FusedConv struct {
 // whose sizes have been checked.
 func NewFused(p *plan.Plan, limits Limits, arch int) *Fused {
 	s := &Fused{arch: arch}
-	steps, before := p.Steps, 0 // tensor
-	var binarize *plan.Binarize // of the input
-	if len(steps) == 0 || len(p.Inputs) > 1 || len(p.Outputs) > 1 {
-		return nil
-	}
-	if first, ok := steps[0].Op.(*plan.Binarize); ok {
-		binarize, steps, before = first, steps[1:], steps[0].Out
-	}
-	for i, step := range steps {
-		op, ok := step.Op.(*plan.Conv)
-		if !ok || gpu.HasPlanes(op) || len(step.In) != 1 || step.In[0] != before {
-			return nil
-		}
-		c := gpu.Step{In: p.Tensors[step.In[0]], Out: p.Tensors[step.Out], X: gpu.Tensor(step.In[0]), Y: gpu.Tensor(step.Out)}
-		last := i == len(steps)-1
-		if last != (c.Out.DType == bcnn.Float32) || c.Out.DType == bcnn.Uint8 {
-			return nil
-		}
-		switch {
-		case op.Dense && c.In.DType == bcnn.Bits && op.Border == nil && len(s.Convs) > 0 && s.denses < len(s.Net.Dense):
-			if !s.addDense(c, op) {
-				return nil
-			}
-		case !op.Dense && s.denses == 0 && len(s.Convs) < len(s.Net.Conv):
-			if i == 0 && binarize != nil {
-				if !s.addBinarizedConv(c, op, binarize, p.Tensors[0]) {
-					return nil
-				}
-			} else if !s.addConv(c, op) {
-				return nil
-			}
-		default:
-			return nil
-		}
-		before = step.Out
-	}
-	if s.denses == 0 || before != p.Outputs[0] {
+	if len(p.Steps) == 0 || len(p.Inputs) > 1 || len(p.Outputs) > 1 || !s.addSteps(p) {
 		return nil
 	}
 	s.listUses(p)
@@ -89,6 +53,40 @@ func NewFused(p *plan.Plan, limits Limits, arch int) *Fused {
 		return nil
 	}
 	return s
+}
+
+// addSteps adds all steps, each of which reads the output of the one before and nothing else. It reports whether the
+// kernel can execute them.
+func (s *Fused) addSteps(p *plan.Plan) bool {
+	steps, before := p.Steps, 0 // tensor
+	var binarize *plan.Binarize // of the input
+	if first, ok := steps[0].Op.(*plan.Binarize); ok {
+		binarize, steps, before = first, steps[1:], steps[0].Out
+	}
+	for i, step := range steps {
+		op, ok := step.Op.(*plan.Conv)
+		if !ok || gpu.HasPlanes(op) || len(step.In) != 1 || step.In[0] != before {
+			return false
+		}
+		c := gpu.Step{In: p.Tensors[step.In[0]], Out: p.Tensors[step.Out], X: gpu.Tensor(step.In[0]), Y: gpu.Tensor(step.Out)}
+		last := i == len(steps)-1
+		if last != (c.Out.DType == bcnn.Float32) || c.Out.DType == bcnn.Uint8 {
+			return false
+		}
+		switch {
+		case op.Dense:
+			ok = s.addDense(c, op)
+		case i == 0 && binarize != nil:
+			ok = s.addBinarizedConv(c, op, binarize, p.Tensors[0])
+		default:
+			ok = s.addConv(c, op)
+		}
+		if !ok {
+			return false
+		}
+		before = step.Out
+	}
+	return s.denses > 0 && before == p.Outputs[0]
 }
 
 // chooseThreads takes the number with which warps go over their tiles the fewest times,
@@ -135,6 +133,9 @@ func (s *Fused) listUses(p *plan.Plan) {
 // newConv starts the next convolution; nil if the kernel has nothing like it.
 func (s *Fused) newConv(c gpu.Step, op *plan.Conv) (*kernels.NetworkConv, *FusedConv, gpu.Conv) {
 	w := c.Conv(op, Lanes)
+	if s.denses > 0 || len(s.Convs) == len(s.Net.Conv) {
+		return nil, nil, w
+	}
 	if op.Groups != 1 || op.Threshold == nil || op.KH != op.KW || w.G.PoolH != w.G.PoolW || w.G.PoolH > 2 ||
 		max(op.StrideH, op.StrideW, op.DilationH, op.DilationW) > 1 {
 		return nil, nil, w
@@ -209,6 +210,9 @@ func (s *Fused) addBinarizedConv(c gpu.Step, op *plan.Conv, binarize *plan.Binar
 
 // addDense reports whether the kernel has the dense layer.
 func (s *Fused) addDense(c gpu.Step, op *plan.Conv) bool {
+	if c.In.DType != bcnn.Bits || op.Border != nil || len(s.Convs) == 0 || s.denses == len(s.Net.Dense) {
+		return false
+	}
 	w := c.Conv(op, Lanes)
 	g := w.G
 	stride := num.CeilDiv(op.Out, Lanes) * Lanes
