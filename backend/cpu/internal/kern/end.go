@@ -39,6 +39,9 @@ func (e End) From(first int) End {
 // None reports whether the end is the identity.
 func (e *End) None() bool { return e.Scale == nil && e.Slope == nil && !e.Clip }
 
+// affine reports whether the end is a scale and a shift alone.
+func (e *End) affine() bool { return e.Scale != nil && e.Slope == nil && !e.Clip }
+
 // EndJob is one call of an assembly kernel that applies an End to rows of values. The kernels rely
 // on the offsets of the fields.
 type EndJob struct {

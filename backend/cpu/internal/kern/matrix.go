@@ -30,8 +30,8 @@ type Matrix struct {
 	//	line[i] = src[r·Row + p·Step + Offset + i] of the last run whose Mask has bit i, else 0
 	LinesOfRuns func(dst, src []uint8, at *RunRows)
 	// Signs, Nibbles and Bytes are the kernels for weights of PackMatrixSigns, PackMatrixNibbles and
-	// PackMatrixBytes.
-	Signs, Nibbles, Bytes MatrixKernels
+	// PackMatrixBytes. They take the address of a MatrixJob.
+	Signs, Nibbles, Bytes func(job *uint8)
 	// Always has them taken wherever they can be, not only where they take less time.
 	Always bool
 }
@@ -60,10 +60,22 @@ type LineRun struct {
 	Mask   uint64
 }
 
-// MatrixKernels take the address of a MatrixJob, and write bits, int32 sums, float32 values or the
-// numbers of their levels.
-// Affine are Floats of an end that is a scale and a shift alone, with nothing to add.
-type MatrixKernels struct{ Bits, Sums, Affine, Floats, Levels func(job *uint8) }
+// MatrixResult is what the kernel of a MatrixJob writes.
+type MatrixResult uintptr
+
+const (
+	MatrixBits MatrixResult = iota
+	MatrixSums
+	MatrixAffine // MatrixFloats of an end that is a scale and a shift alone, with nothing to add
+	MatrixAdd    // the same with values to add
+	MatrixFloats
+	MatrixAffineLevels // MatrixLevels of MatrixAffine, whose scales have no rest
+	MatrixAddLevels    // MatrixAffineLevels of sums with bytes that have a scale and a shift
+	MatrixLevels       // the numbers of levels of float32 values
+)
+
+// size returns the bytes of the outputs of a panel.
+func (r MatrixResult) size() int { return [...]int{2, 64, 64, 64, 64, 16, 16, 16}[r] }
 
 const (
 	TileRows     = 16
@@ -87,7 +99,7 @@ const MatrixMemory = matrixSums + matrixRing + matrixAlign
 // these: byte i of half a tile has those of byte i of row j, low, and of row j + 8.
 type MatrixFilter struct {
 	Steps, Panels int
-	kernels       MatrixKernels
+	kernel        func(job *uint8)
 	data          []uint8
 	size          int     // bytes of a step
 	values        []uint8 // 16, four times; nil for none
@@ -165,9 +177,9 @@ func PackMatrixNibbles(m *Matrix, w []int8, outputs, steps int) *MatrixFilter {
 }
 
 // newMatrixFilter makes panels for whole words of outputs.
-func newMatrixFilter(kernels MatrixKernels, outputs, steps, size int) *MatrixFilter {
+func newMatrixFilter(kernel func(*uint8), outputs, steps, size int) *MatrixFilter {
 	panels := num.RoundUp(outputs, bits.WordBits) / PanelOutputs
-	f := &MatrixFilter{Steps: steps, Panels: panels, kernels: kernels, size: size}
+	f := &MatrixFilter{Steps: steps, Panels: panels, kernel: kernel, size: size}
 	f.data = aligned(num.Product(f.Panels, steps, size))
 	return f
 }
@@ -238,7 +250,9 @@ type MatrixJob struct {
 	fakeLevel, fakeRest, fakeMove unsafe.Pointer
 	fakeScale, fakeShift          unsafe.Pointer
 	fakeLeast, fakeMost, fakeLow  float32
-	more                          uintptr // 0 if that and what else happens to them behind the scale is nothing
+
+	result               MatrixResult
+	pend, ended, drained uintptr // the kernel's functions for it
 }
 
 // prepare sets what all kernels need.
@@ -269,11 +283,12 @@ func TileConfig(rows, last int) [64]uint8 {
 	return config
 }
 
-// call calls a kernel for panels of outputs from one on.
-func (f *MatrixFilter) call(kernel func(*uint8), j *MatrixJob, p *MatrixPart, size int, added unsafe.Pointer) {
+// call calls the kernel for panels of outputs from one on.
+func (f *MatrixFilter) call(result MatrixResult, j *MatrixJob, p *MatrixPart, added unsafe.Pointer) {
 	f.prepare(j, p)
-	annotateMatrix(j, f, p, size, added)
-	kernel((*uint8)(unsafe.Pointer(j)))
+	j.result = result
+	annotateMatrix(j, f, p, result.size(), added)
+	f.kernel((*uint8)(unsafe.Pointer(j)))
 	runtime.KeepAlive(p)
 }
 
@@ -290,12 +305,12 @@ type MatrixPart struct {
 // Bits computes packed outputs. With c the sum of the products of a pixel and output o,
 //
 //	bit o of Dst = c ≥ Table[o], XOR Flip
-func (f *MatrixFilter) Bits(j *MatrixJob, p *MatrixPart) { f.call(f.kernels.Bits, j, p, 2, nil) }
+func (f *MatrixFilter) Bits(j *MatrixJob, p *MatrixPart) { f.call(MatrixBits, j, p, nil) }
 
 // Sums32 computes int32 outputs,
 //
 //	Dst[o] = (c << Shift) + Table[o]
-func (f *MatrixFilter) Sums32(j *MatrixJob, p *MatrixPart) { f.call(f.kernels.Sums, j, p, 64, nil) }
+func (f *MatrixFilter) Sums32(j *MatrixJob, p *MatrixPart) { f.call(MatrixSums, j, p, nil) }
 
 // Floats computes float32 outputs: the end of what Sums32 computes. Unless added is nil, which has the
 // steps of Dst, it scales and shifts them by then, adds those values, and clips the sums by then, as
@@ -303,11 +318,15 @@ func (f *MatrixFilter) Sums32(j *MatrixJob, p *MatrixPart) { f.call(f.kernels.Su
 func (f *MatrixFilter) Floats(j *MatrixJob, p *MatrixPart, end, then *End, added unsafe.Pointer) {
 	j.end(end)
 	j.then(then, added)
-	kernel := f.kernels.Floats
-	if end.Scale != nil && end.Slope == nil && !end.Clip && added == nil {
-		kernel = f.kernels.Affine
+	result := MatrixFloats
+	switch {
+	case !end.affine():
+	case added == nil:
+		result = MatrixAffine
+	case then.Scale == nil && !then.Clip:
+		result = MatrixAdd
 	}
-	f.call(kernel, j, p, 64, added)
+	f.call(result, j, p, added)
 	runtime.KeepAlive(added)
 }
 
@@ -324,11 +343,15 @@ func (f *MatrixFilter) Levels(j *MatrixJob, p *MatrixPart, end *End, fake *FakeQ
 	j.level, j.move = unsafe.Pointer(&l.Scale[0]), unsafe.Pointer(&l.Shift[0])
 	j.rest = unsafe.Pointer(unsafe.SliceData(l.Rest))
 	j.least, j.most, j.offset = l.Least, l.Most, l.Offset
-	j.more = 0
-	if fake != nil || end.Slope != nil || end.Clip || added != nil {
-		j.more = 1
+	result := MatrixLevels
+	if fake == nil && l.Rest == nil && end.affine() {
+		if added == nil {
+			result = MatrixAffineLevels
+		} else if then.Scale != nil && !then.Clip {
+			result = MatrixAddLevels
+		}
 	}
-	f.call(f.kernels.Levels, j, p, 16, added)
+	f.call(result, j, p, added)
 	runtime.KeepAlive(added)
 }
 

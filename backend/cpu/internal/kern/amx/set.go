@@ -38,9 +38,7 @@ func Set(others kern.Set) kern.Set {
 		LinesOfRuns: func(dst, src []uint8, at *kern.RunRows) {
 			linesOfRunsAMX(&dst[0], &src[0], (*uint8)(unsafe.Pointer(at)))
 		},
-		Signs:   kern.MatrixKernels{Bits: convSignsBitsAMX, Sums: convSignsSumsAMX, Affine: convSignsAffineAMX, Floats: convSignsFloatsAMX, Levels: convSignsLevelsAMX},
-		Nibbles: kern.MatrixKernels{Bits: convNibblesBitsAMX, Sums: convNibblesSumsAMX, Affine: convNibblesAffineAMX, Floats: convNibblesFloatsAMX, Levels: convNibblesLevelsAMX},
-		Bytes:   kern.MatrixKernels{Bits: convBytesBitsAMX, Sums: convBytesSumsAMX, Affine: convBytesAffineAMX, Floats: convBytesFloatsAMX, Levels: convBytesLevelsAMX},
+		Signs: convSignsAMX, Nibbles: convNibblesAMX, Bytes: convBytesAMX,
 	}
 	s.Peaks = append([]kern.Peak{{Run: peak, Products: 4 * kern.TileRows * kern.PanelOutputs * kern.LineBytes}}, others.Peaks...)
 	return s

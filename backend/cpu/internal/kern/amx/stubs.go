@@ -4,125 +4,101 @@
 
 package amx
 
-// convSignsBitsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
+// convSignsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
+//
+// and the result of the job, one of
+//
 //	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
-//
-//go:noescape
-func convSignsBitsAMX(job *byte)
-
-// convSignsSumsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
-//
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = (c[o] << shift) + table[class[p]][o]
-//
-//go:noescape
-func convSignsSumsAMX(job *byte)
-
-// convSignsAffineAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
-//
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = fma(float32((c[o] << shift) + table[class[p]][o]), scale[o], shift[o])
-//
-//go:noescape
-func convSignsAffineAMX(job *byte)
-
-// convSignsFloatsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
-//
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = end of float32((c[o] << shift) + table[class[p]][o]), or then of the sum of that and what is added
-//
-//go:noescape
-func convSignsFloatsAMX(job *byte)
-
-// convSignsLevelsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
-//
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o]), or of the sum of that and a byte, scaled
 //
 //go:noescape
-func convSignsLevelsAMX(job *byte)
+func convSignsAMX(job *byte)
 
-// convNibblesBitsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
+// convNibblesAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
+//
+// and the result of the job, one of
+//
 //	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
-//
-//go:noescape
-func convNibblesBitsAMX(job *byte)
-
-// convNibblesSumsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
-//
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = (c[o] << shift) + table[class[p]][o]
-//
-//go:noescape
-func convNibblesSumsAMX(job *byte)
-
-// convNibblesAffineAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
-//
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = fma(float32((c[o] << shift) + table[class[p]][o]), scale[o], shift[o])
-//
-//go:noescape
-func convNibblesAffineAMX(job *byte)
-
-// convNibblesFloatsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
-//
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = end of float32((c[o] << shift) + table[class[p]][o]), or then of the sum of that and what is added
-//
-//go:noescape
-func convNibblesFloatsAMX(job *byte)
-
-// convNibblesLevelsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
-//
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o]), or of the sum of that and a byte, scaled
 //
 //go:noescape
-func convNibblesLevelsAMX(job *byte)
+func convNibblesAMX(job *byte)
 
-// convBytesBitsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
+// convBytesAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
+//
+// and the result of the job, one of
+//
 //	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
-//
-//go:noescape
-func convBytesBitsAMX(job *byte)
-
-// convBytesSumsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
-//
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = (c[o] << shift) + table[class[p]][o]
-//
-//go:noescape
-func convBytesSumsAMX(job *byte)
-
-// convBytesAffineAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
-//
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = fma(float32((c[o] << shift) + table[class[p]][o]), scale[o], shift[o])
-//
-//go:noescape
-func convBytesAffineAMX(job *byte)
-
-// convBytesFloatsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
-//
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = end of float32((c[o] << shift) + table[class[p]][o]), or then of the sum of that and what is added
-//
-//go:noescape
-func convBytesFloatsAMX(job *byte)
-
-// convBytesLevelsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
-//
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o]), or of the sum of that and a byte, scaled
 //
 //go:noescape
-func convBytesLevelsAMX(job *byte)
+func convBytesAMX(job *byte)
+
+// beginAMX starts the kernels of a MatrixJob: see its generator for the registers.
+func beginAMX()
+
+// pendBitsAMX makes the rows that were stored those that rowsBitsAMX ends.
+func pendBitsAMX()
+
+// rowsBitsAMX ends rows of sums, those of the pixels up to R13.
+func rowsBitsAMX()
+
+// pendSumsAMX makes the rows that were stored those that rowsSumsAMX ends.
+func pendSumsAMX()
+
+// rowsSumsAMX ends rows of sums, those of the pixels up to R13.
+func rowsSumsAMX()
+
+// pendAffineAMX makes the rows that were stored those that rowsAffineAMX ends.
+func pendAffineAMX()
+
+// rowsAffineAMX ends rows of sums, those of the pixels up to R13.
+func rowsAffineAMX()
+
+// pendAddAMX makes the rows that were stored those that rowsAddAMX ends.
+func pendAddAMX()
+
+// rowsAddAMX ends rows of sums, those of the pixels up to R13.
+func rowsAddAMX()
+
+// pendFloatsAMX makes the rows that were stored those that rowsFloatsAMX ends.
+func pendFloatsAMX()
+
+// rowsFloatsAMX ends rows of sums, those of the pixels up to R13.
+func rowsFloatsAMX()
+
+// pendAffineLevelsAMX makes the rows that were stored those that rowsAffineLevelsAMX ends.
+func pendAffineLevelsAMX()
+
+// rowsAffineLevelsAMX ends rows of sums, those of the pixels up to R13.
+func rowsAffineLevelsAMX()
+
+// pendAddLevelsAMX makes the rows that were stored those that rowsAddLevelsAMX ends.
+func pendAddLevelsAMX()
+
+// rowsAddLevelsAMX ends rows of sums, those of the pixels up to R13.
+func rowsAddLevelsAMX()
+
+// pendLevelsAMX makes the rows that were stored those that rowsLevelsAMX ends.
+func pendLevelsAMX()
+
+// rowsLevelsAMX ends rows of sums, those of the pixels up to R13.
+func rowsLevelsAMX()
 
 // linesOfRunsAMX writes a line of 64 bytes for each pixel p of each row r of a RunRows,
 //

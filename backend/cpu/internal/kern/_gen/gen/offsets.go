@@ -252,7 +252,10 @@ var (
 	MatrixFakeLeast   = matrixJob("fakeLeast")
 	MatrixFakeMost    = matrixJob("fakeMost")
 	MatrixFakeLow     = matrixJob("fakeLow")
-	MatrixMore        = matrixJob("more") // 0 if nothing happens to float32 outputs but the scale and the shift
+	MatrixResult      = matrixJob("result")
+	MatrixPend        = matrixJob("pend") // functions of the result
+	MatrixRows        = matrixJob("ended")
+	MatrixDrain       = matrixJob("drained")
 
 	MatrixBlockTiles = matrixBlock("Tiles")  // their number, behind their places
 	MatrixBlockFirst = matrixBlock("First")  // pixel
