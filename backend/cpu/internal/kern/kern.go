@@ -199,20 +199,8 @@ type Set struct {
 	// LookUp computes dst[i] = t.Values[256·(i mod t.Tables) + src[i]] for all of dst.
 	LookUp func(dst []float32, src []uint8, t *FloatTables)
 
-	// Mul computes dst[i] = a[i]·b[i] for all of dst.
-	Mul func(dst, a, b []float32)
-	// Min sets dst[i] to a[i] where a[i] < b[i] or a[i] is a NaN, else to b[i]. Max sets it to a[i]
-	// where a[i] > b[i] or a[i] is a NaN, else to b[i].
-	Min, Max func(dst, a, b []float32)
-	// Mask sets dst[i] to a[i] where b[i] is not 0, which a NaN is not either, else to +0.
-	Mask func(dst, a, b []float32)
-	// MulEach, MinEach, MaxEach and MaskEach are Mul, Min, Max and Mask of rows of n values of a,
-	// with one value b[i] for all of row i.
-	MulEach, MinEach, MaxEach, MaskEach func(dst, a, b []float32, n int)
-	// MulRows, MinRows, MaxRows and MaskRows are Mul, Min, Max and Mask of rows of a as long as b,
-	// each with all values of b. dst may be a. nil if a set has nothing faster than Mul, Min, Max
-	// and Mask for each row.
-	MulRows, MinRows, MaxRows, MaskRows func(dst, a, b []float32)
+	// Pairs has the kernels of each Pair.
+	Pairs [NumPairs]PairKernels
 
 	// Largest sets dst[p] to the position of the first maximum of the n values of src from p·n on,
 	// for all of dst. A NaN counts as −∞.

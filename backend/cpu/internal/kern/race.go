@@ -226,53 +226,28 @@ func annotateElementwise(s, set *Set) {
 		readLevels(src, l)
 		set.LevelFloats(dst, src, l, low)
 	}
-	s.Mul = func(dst, a, b []float32) {
-		writes(dst)
-		reads(a[:len(dst)])
-		reads(b[:len(dst)])
-		set.Mul(dst, a, b)
-	}
-	s.Min = func(dst, a, b []float32) {
-		writes(dst)
-		reads(a[:len(dst)])
-		reads(b[:len(dst)])
-		set.Min(dst, a, b)
-	}
-	s.Max = func(dst, a, b []float32) {
-		writes(dst)
-		reads(a[:len(dst)])
-		reads(b[:len(dst)])
-		set.Max(dst, a, b)
-	}
-	s.Mask = func(dst, a, b []float32) {
-		writes(dst)
-		reads(a[:len(dst)])
-		reads(b[:len(dst)])
-		set.Mask(dst, a, b)
-	}
-	each := func(kernel func(dst, a, b []float32, n int)) func(dst, a, b []float32, n int) {
-		return func(dst, a, b []float32, n int) {
-			writes(dst[:len(b)*n])
-			reads(a[:len(b)*n])
-			reads(b)
-			kernel(dst, a, b, n)
+	for p, set := range set.Pairs {
+		s.Pairs[p] = PairKernels{
+			All: func(dst, a, b []float32) {
+				writes(dst)
+				reads(a[:len(dst)])
+				reads(b[:len(dst)])
+				set.All(dst, a, b)
+			},
+			Each: func(dst, a, b []float32, n int) {
+				writes(dst[:len(b)*n])
+				reads(a[:len(b)*n])
+				reads(b)
+				set.Each(dst, a, b, n)
+			},
+			Rows: func(dst, a, b []float32) {
+				writes(dst)
+				reads(a[:len(dst)])
+				reads(b)
+				set.Rows(dst, a, b)
+			},
 		}
 	}
-	s.MulEach, s.MinEach = each(set.MulEach), each(set.MinEach)
-	s.MaxEach, s.MaskEach = each(set.MaxEach), each(set.MaskEach)
-	rows := func(kernel func(dst, a, b []float32)) func(dst, a, b []float32) {
-		if kernel == nil {
-			return nil
-		}
-		return func(dst, a, b []float32) {
-			writes(dst)
-			reads(a[:len(dst)])
-			reads(b)
-			kernel(dst, a, b)
-		}
-	}
-	s.MulRows, s.MinRows = rows(set.MulRows), rows(set.MinRows)
-	s.MaxRows, s.MaskRows = rows(set.MaxRows), rows(set.MaskRows)
 	s.Largest = func(dst, src []float32, n int) {
 		writes(dst)
 		reads(src[:n*len(dst)])

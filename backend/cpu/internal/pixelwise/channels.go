@@ -14,34 +14,29 @@ import (
 func pair(c *schedule.Context, kind plan.PairKind, shape bcnn.Shape) tiles.Step {
 	x, others, dst := c.In, c.Others[0], c.Out
 	pixels, channels := shape.Pixels(), shape.C
-	name, all, each, rows := "multiply", c.Set.Mul, c.Set.MulEach, c.Set.MulRows
+	name, p := "multiply", kern.Mul
 	switch kind {
 	case plan.PairMin:
-		name, all, each, rows = "minimum", c.Set.Min, c.Set.MinEach, c.Set.MinRows
+		name, p = "minimum", kern.Min
 	case plan.PairMax:
-		name, all, each, rows = "maximum", c.Set.Max, c.Set.MaxEach, c.Set.MaxRows
+		name, p = "maximum", kern.Max
 	case plan.PairMask:
-		name, all, each, rows = "mask", c.Set.Mask, c.Set.MaskEach, c.Set.MaskRows
+		name, p = "mask", kern.Mask
 	}
+	kernels := &c.Set.Pairs[p]
 	do := func(_ *tiles.Scratch, image, from, to int) {
 		out := dst.F32[(image*pixels+from)*channels : (image*pixels+to)*channels]
 		values := x.F32[(image*pixels+from)*channels:][:len(out)]
 		f := others.F32[image*others.Shape.Values():][:others.Shape.Values()]
 		switch others.Shape {
 		case shape:
-			all(out, values, f[from*channels:])
+			kernels.All(out, values, f[from*channels:])
 		case bcnn.Shape{H: 1, W: 1, C: channels}:
-			if rows != nil {
-				rows(out, values, f)
-				return
-			}
-			for ; len(out) > 0; out, values = out[channels:], values[channels:] {
-				all(out[:channels], values, f)
-			}
+			kernels.Rows(out, values, f)
 		case bcnn.Shape{H: 1, W: 1, C: 1}:
-			each(out, values, f, len(out))
+			kernels.Each(out, values, f, len(out))
 		default: // one for each pixel
-			each(out, values, f[from:to], channels)
+			kernels.Each(out, values, f[from:to], channels)
 		}
 	}
 	return c.Pixels(name, pixels, c.Set.Cost.Value*float64(shape.Values()), do)

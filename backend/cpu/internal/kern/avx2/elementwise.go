@@ -75,62 +75,6 @@ func add(dst, a, b []float32, act kern.Activation) {
 	}
 }
 
-func mul(dst, a, b []float32) {
-	if len(dst) > 0 {
-		mulAVX2(&dst[0], &a[0], &b[0], len(dst))
-	}
-}
-
-func minimum(dst, a, b []float32) {
-	if len(dst) > 0 {
-		minAVX2(&dst[0], &a[0], &b[0], len(dst))
-	}
-}
-
-func maximum(dst, a, b []float32) {
-	if len(dst) > 0 {
-		maxAVX2(&dst[0], &a[0], &b[0], len(dst))
-	}
-}
-
-func mask(dst, a, b []float32) {
-	if len(dst) > 0 {
-		maskAVX2(&dst[0], &a[0], &b[0], len(dst))
-	}
-}
-
-func mulEach(dst, a, b []float32, n int) {
-	if n < 8 {
-		generic.MulEach(dst, a, b, n)
-	} else if len(b) > 0 {
-		mulEachAVX2(&dst[0], &a[0], &b[0], n, len(b))
-	}
-}
-
-func minEach(dst, a, b []float32, n int) {
-	if n < 8 {
-		generic.MinEach(dst, a, b, n)
-	} else if len(b) > 0 {
-		minEachAVX2(&dst[0], &a[0], &b[0], n, len(b))
-	}
-}
-
-func maxEach(dst, a, b []float32, n int) {
-	if n < 8 {
-		generic.MaxEach(dst, a, b, n)
-	} else if len(b) > 0 {
-		maxEachAVX2(&dst[0], &a[0], &b[0], n, len(b))
-	}
-}
-
-func maskEach(dst, a, b []float32, n int) {
-	if n < 8 {
-		generic.MaskEach(dst, a, b, n)
-	} else if len(b) > 0 {
-		maskEachAVX2(&dst[0], &a[0], &b[0], n, len(b))
-	}
-}
-
 func largest(dst, src []float32, n int) {
 	const pixels = 16
 	groups := len(dst) / pixels
@@ -194,3 +138,10 @@ func function(dst, src []float32, f *kern.Function) {
 		functionAVX2(&dst[0], &src[0], len(dst), (*uint8)(unsafe.Pointer(f)))
 	}
 }
+
+var pairs = kern.NewPairs(0, 8, [kern.NumPairs]kern.PairCode{
+	kern.Mul:  {All: mulAVX2, Each: mulEachAVX2},
+	kern.Min:  {All: minAVX2, Each: minEachAVX2},
+	kern.Max:  {All: maxAVX2, Each: maxEachAVX2},
+	kern.Mask: {All: maskAVX2, Each: maskEachAVX2},
+}, generic.Pairs)

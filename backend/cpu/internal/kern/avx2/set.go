@@ -64,12 +64,8 @@ func Set() kern.Set {
 	s.Function = function
 	s.Blend, s.BlendRows = blend, blendRows
 	s.LevelBytes, s.LevelFloats = levelBytes, levelFloats
-	s.Mul = mul
-	s.Min = minimum
-	s.Max = maximum
-	s.Mask = mask
+	s.Pairs = pairs
 	s.Largest = largest
-	s.MulEach, s.MinEach, s.MaxEach, s.MaskEach = mulEach, minEach, maxEach, maskEach
 	s.OrPool = orPool
 	s.MaxPool = maxPool
 	s.MaxPoolBytes = maxPoolBytes

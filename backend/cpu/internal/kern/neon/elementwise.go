@@ -109,90 +109,6 @@ func add(dst, a, b []float32, act kern.Activation) {
 	}
 }
 
-func mul(dst, a, b []float32) {
-	whole := len(dst) &^ 3
-	if whole > 0 {
-		mulNEON(&dst[0], &a[0], &b[0], whole/4)
-	}
-	generic.Mul(dst[whole:], a[whole:], b[whole:])
-}
-
-func mulEach(dst, a, b []float32, n int) {
-	if n < 4 {
-		generic.MulEach(dst, a, b, n)
-	} else if len(b) > 0 {
-		mulEachNEON(&dst[0], &a[0], &b[0], n, len(b))
-	}
-}
-
-func minEach(dst, a, b []float32, n int) {
-	if n < 4 {
-		generic.MinEach(dst, a, b, n)
-	} else if len(b) > 0 {
-		minEachNEON(&dst[0], &a[0], &b[0], n, len(b))
-	}
-}
-
-func maxEach(dst, a, b []float32, n int) {
-	if n < 4 {
-		generic.MaxEach(dst, a, b, n)
-	} else if len(b) > 0 {
-		maxEachNEON(&dst[0], &a[0], &b[0], n, len(b))
-	}
-}
-
-func maskEach(dst, a, b []float32, n int) {
-	if n < 4 {
-		generic.MaskEach(dst, a, b, n)
-	} else if len(b) > 0 {
-		maskEachNEON(&dst[0], &a[0], &b[0], n, len(b))
-	}
-}
-
-func mulRows(dst, a, b []float32) {
-	n := len(b)
-	if n >= 4 && len(dst) > 0 {
-		mulRowsNEON(&dst[0], &a[0], &b[0], n, len(dst)/n)
-		return
-	}
-	for ; len(dst) > 0; dst, a = dst[n:], a[n:] {
-		generic.Mul(dst[:n], a, b)
-	}
-}
-
-func minRows(dst, a, b []float32) {
-	n := len(b)
-	if n >= 4 && len(dst) > 0 {
-		minRowsNEON(&dst[0], &a[0], &b[0], n, len(dst)/n)
-		return
-	}
-	for ; len(dst) > 0; dst, a = dst[n:], a[n:] {
-		generic.Min(dst[:n], a, b)
-	}
-}
-
-func maxRows(dst, a, b []float32) {
-	n := len(b)
-	if n >= 4 && len(dst) > 0 {
-		maxRowsNEON(&dst[0], &a[0], &b[0], n, len(dst)/n)
-		return
-	}
-	for ; len(dst) > 0; dst, a = dst[n:], a[n:] {
-		generic.Max(dst[:n], a, b)
-	}
-}
-
-func maskRows(dst, a, b []float32) {
-	n := len(b)
-	if n >= 4 && len(dst) > 0 {
-		maskRowsNEON(&dst[0], &a[0], &b[0], n, len(dst)/n)
-		return
-	}
-	for ; len(dst) > 0; dst, a = dst[n:], a[n:] {
-		generic.Mask(dst[:n], a, b)
-	}
-}
-
 func largest(dst, src []float32, n int) {
 	last := len(dst) - 2
 	if n < 4 || last < 0 {
@@ -203,30 +119,6 @@ func largest(dst, src []float32, n int) {
 	if len(dst)%2 > 0 { // one of them twice
 		largestNEON(&dst[last], &src[last*n], n, 1)
 	}
-}
-
-func minimum(dst, a, b []float32) {
-	whole := len(dst) &^ 3
-	if whole > 0 {
-		minNEON(&dst[0], &a[0], &b[0], whole/4)
-	}
-	generic.Min(dst[whole:], a[whole:], b[whole:])
-}
-
-func maximum(dst, a, b []float32) {
-	whole := len(dst) &^ 3
-	if whole > 0 {
-		maxNEON(&dst[0], &a[0], &b[0], whole/4)
-	}
-	generic.Max(dst[whole:], a[whole:], b[whole:])
-}
-
-func mask(dst, a, b []float32) {
-	whole := len(dst) &^ 3
-	if whole > 0 {
-		maskNEON(&dst[0], &a[0], &b[0], whole/4)
-	}
-	generic.Mask(dst[whole:], a[whole:], b[whole:])
 }
 
 func divide(x []float32, n, y float32) {
@@ -279,3 +171,10 @@ func function(dst, src []float32, f *kern.Function) {
 		dst[i] = f.Of.Of(src[i])
 	}
 }
+
+var pairs = kern.NewPairs(2, 4, [kern.NumPairs]kern.PairCode{
+	kern.Mul:  {All: mulNEON, Each: mulEachNEON, Rows: mulRowsNEON},
+	kern.Min:  {All: minNEON, Each: minEachNEON, Rows: minRowsNEON},
+	kern.Max:  {All: maxNEON, Each: maxEachNEON, Rows: maxRowsNEON},
+	kern.Mask: {All: maskNEON, Each: maskEachNEON, Rows: maskRowsNEON},
+}, generic.Pairs)

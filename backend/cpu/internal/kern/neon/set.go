@@ -46,13 +46,8 @@ func Set(cores Cores) kern.Set {
 	s.Pick = pick
 	s.Blend, s.BlendRows = blend, blendRows
 	s.Function = function
-	s.Mul = mul
-	s.Min = minimum
-	s.Max = maximum
-	s.Mask = mask
+	s.Pairs = pairs
 	s.Largest = largest
-	s.MulEach, s.MinEach, s.MaxEach, s.MaskEach = mulEach, minEach, maxEach, maskEach
-	s.MulRows, s.MinRows, s.MaxRows, s.MaskRows = mulRows, minRows, maxRows, maskRows
 	s.MeanSigns = meanSigns
 	s.OrPool = orPool
 	s.MaxPool = maxPool

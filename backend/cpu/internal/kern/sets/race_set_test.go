@@ -225,78 +225,6 @@ var racySetCalls = []racyCall{
 		return func() { s.LookUp(dst, src, tables) }, slices.Concat(
 			probes(written, "dst", dst), probes(read, "src", src), probes(read, "values", tables.Values), probes(read, "bytes", tables.Bytes))
 	}},
-	{"Mul", func(s *kern.Set) (func(), []probe) {
-		dst, a, b := row[float32](), row[float32](), row[float32]()
-		return func() { s.Mul(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
-	}},
-	{"Min", func(s *kern.Set) (func(), []probe) {
-		dst, a, b := row[float32](), row[float32](), row[float32]()
-		return func() { s.Min(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
-	}},
-	{"Max", func(s *kern.Set) (func(), []probe) {
-		dst, a, b := row[float32](), row[float32](), row[float32]()
-		return func() { s.Max(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
-	}},
-	{"Mask", func(s *kern.Set) (func(), []probe) {
-		dst, a, b := row[float32](), row[float32](), row[float32]()
-		return func() { s.Mask(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
-	}},
-	{"MulEach", func(s *kern.Set) (func(), []probe) {
-		dst, a, b := row[float32](), row[float32](), row[float32]()[:3]
-		n := len(dst) / len(b)
-		return func() { s.MulEach(dst, a, b, n) }, slices.Concat(
-			probes(written, "dst", dst[:n*len(b)]), probes(read, "a", a[:n*len(b)]), probes(read, "b", b))
-	}},
-	{"MinEach", func(s *kern.Set) (func(), []probe) {
-		dst, a, b := row[float32](), row[float32](), row[float32]()[:3]
-		n := len(dst) / len(b)
-		return func() { s.MinEach(dst, a, b, n) }, slices.Concat(
-			probes(written, "dst", dst[:n*len(b)]), probes(read, "a", a[:n*len(b)]), probes(read, "b", b))
-	}},
-	{"MaxEach", func(s *kern.Set) (func(), []probe) {
-		dst, a, b := row[float32](), row[float32](), row[float32]()[:3]
-		n := len(dst) / len(b)
-		return func() { s.MaxEach(dst, a, b, n) }, slices.Concat(
-			probes(written, "dst", dst[:n*len(b)]), probes(read, "a", a[:n*len(b)]), probes(read, "b", b))
-	}},
-	{"MaskEach", func(s *kern.Set) (func(), []probe) {
-		dst, a, b := row[float32](), row[float32](), row[float32]()[:3]
-		n := len(dst) / len(b)
-		return func() { s.MaskEach(dst, a, b, n) }, slices.Concat(
-			probes(written, "dst", dst[:n*len(b)]), probes(read, "a", a[:n*len(b)]), probes(read, "b", b))
-	}},
-	{"MulRows", func(s *kern.Set) (func(), []probe) {
-		if s.MulRows == nil {
-			return nil, nil
-		}
-		b := row[float32]()[:7]
-		dst, a := make([]float32, 3*len(b)), make([]float32, 3*len(b))
-		return func() { s.MulRows(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
-	}},
-	{"MinRows", func(s *kern.Set) (func(), []probe) {
-		if s.MinRows == nil {
-			return nil, nil
-		}
-		b := row[float32]()[:7]
-		dst, a := make([]float32, 3*len(b)), make([]float32, 3*len(b))
-		return func() { s.MinRows(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
-	}},
-	{"MaxRows", func(s *kern.Set) (func(), []probe) {
-		if s.MaxRows == nil {
-			return nil, nil
-		}
-		b := row[float32]()[:7]
-		dst, a := make([]float32, 3*len(b)), make([]float32, 3*len(b))
-		return func() { s.MaxRows(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
-	}},
-	{"MaskRows", func(s *kern.Set) (func(), []probe) {
-		if s.MaskRows == nil {
-			return nil, nil
-		}
-		b := row[float32]()[:7]
-		dst, a := make([]float32, 3*len(b)), make([]float32, 3*len(b))
-		return func() { s.MaskRows(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
-	}},
 	{"Largest", func(s *kern.Set) (func(), []probe) {
 		dst, src := row[float32]()[:9], row[float32]()
 		return func() { s.Largest(dst, src, 5) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src[:45]))
@@ -426,4 +354,24 @@ func racyPool[T any]() (dst, src []T, p *kern.Pool) {
 func racyPoolProbes[T any](dst, src []T) []probe {
 	return slices.Concat(probes(written, "dst", dst), probes(alone, "between pixels", dst[1:2]),
 		probes(read, "src", src[1:]), probes(alone, "before the first tap", src[:1]))
+}
+
+// racyPairs calls the kernels of each Pair.
+func racyPairs() (calls []racyCall) {
+	for p := range kern.NumPairs {
+		calls = append(calls, racyCall{"Pairs.All", func(s *kern.Set) (func(), []probe) {
+			dst, a, b := row[float32](), row[float32](), row[float32]()
+			return func() { s.Pairs[p].All(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
+		}}, racyCall{"Pairs.Each", func(s *kern.Set) (func(), []probe) {
+			dst, a, b := row[float32](), row[float32](), row[float32]()[:3]
+			n := len(dst) / len(b)
+			return func() { s.Pairs[p].Each(dst, a, b, n) }, slices.Concat(
+				probes(written, "dst", dst[:n*len(b)]), probes(read, "a", a[:n*len(b)]), probes(read, "b", b))
+		}}, racyCall{"Pairs.Rows", func(s *kern.Set) (func(), []probe) {
+			b := row[float32]()[:7]
+			dst, a := make([]float32, 3*len(b)), make([]float32, 3*len(b))
+			return func() { s.Pairs[p].Rows(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
+		}})
+	}
+	return calls
 }

@@ -47,7 +47,7 @@ type racyCall struct {
 	make  func(s *kern.Set) (call func(), probed []probe)
 }
 
-var racyCalls = slices.Concat(racySetCalls, racyWideCalls, racyMatrixCalls,
+var racyCalls = slices.Concat(racySetCalls, racyPairs(), racyWideCalls, racyMatrixCalls,
 	racyConvs("bits"), racyConvs("carries"), racyConvs("bytes"), racyConvs("8-bit weights"), racyConvs("16-bit weights"))
 
 // racyEnv makes TestRaces race.
@@ -160,10 +160,11 @@ func TestRacesOfAll(t *testing.T) {
 	for _, c := range racyCalls {
 		called[c.field] = true
 	}
-	for _, typ := range []reflect.Type{reflect.TypeFor[kern.Set](), reflect.TypeFor[kern.Wide](), reflect.TypeFor[kern.Matrix]()} {
+	for prefix, typ := range map[string]reflect.Type{"": reflect.TypeFor[kern.Set](), "Pairs.": reflect.TypeFor[kern.PairKernels](),
+		"Wide.": reflect.TypeFor[kern.Wide](), "Matrix.": reflect.TypeFor[kern.Matrix]()} {
 		for i := range typ.NumField() {
 			if f := typ.Field(i); f.Type.Kind() == reflect.Func {
-				require.True(t, called[f.Name], "no call of %s.%s", typ.Name(), f.Name)
+				require.True(t, called[f.Name] || called[prefix+f.Name], "no call of %s%s", prefix, f.Name)
 			}
 		}
 	}

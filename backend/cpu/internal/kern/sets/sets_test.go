@@ -66,15 +66,33 @@ func equalOwn(a, b *kern.Set) bool {
 		case "ISA", "Wide", "Matrix", "Cost", "Peaks", "Read":
 			continue
 		}
-		if f.Kind() == reflect.Func {
-			if *(*unsafe.Pointer)(f.Addr().UnsafePointer()) != *(*unsafe.Pointer)(g.Addr().UnsafePointer()) {
-				return false
-			}
-		} else if !f.Equal(g) {
+		if !equalValues(f, g) {
 			return false
 		}
 	}
 	return true
+}
+
+func equalValues(f, g reflect.Value) bool {
+	switch f.Kind() {
+	case reflect.Func:
+		return *(*unsafe.Pointer)(f.Addr().UnsafePointer()) == *(*unsafe.Pointer)(g.Addr().UnsafePointer())
+	case reflect.Array:
+		for i := range f.Len() {
+			if !equalValues(f.Index(i), g.Index(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Struct:
+		for i := range f.NumField() {
+			if !equalValues(f.Field(i), g.Field(i)) {
+				return false
+			}
+		}
+		return true
+	}
+	return f.Equal(g)
 }
 
 func TestEqualOwn(t *testing.T) {
@@ -84,7 +102,7 @@ func TestEqualOwn(t *testing.T) {
 	block, other, captured := generic.Set(), generic.Set(), generic.Set()
 	block.Block *= 2
 	require.False(t, equalOwn(&a, &block))
-	other.Min, other.Max = other.Max, other.Min
+	other.Pairs[kern.Min], other.Pairs[kern.Max] = other.Pairs[kern.Max], other.Pairs[kern.Min]
 	require.False(t, equalOwn(&a, &other))
 	var functions [2]func([]uint32, []uint64)
 	var calls [2]int
