@@ -1070,21 +1070,21 @@ TEXT ·convBits64AVX2(SB), NOSPLIT, $552-8
 	LEAQ 24(SP), AX
 	ANDQ $-32, AX
 	MOVQ AX, 536(SP)
-	MOVQ job+0(FP), DX
-	LEAQ popcounts<>+0(SB), BX
+	MOVQ job+0(FP), BX
+	LEAQ popcounts<>+0(SB), SI
 
 wide:
-	CMPQ  80(DX), $0x04
+	CMPQ  80(BX), $0x04
 	JLT   narrow
-	MOVQ  112(DX), AX
+	MOVQ  112(BX), AX
 	MOVL  (AX), CX
-	ADDQ  16(DX), CX
-	MOVL  4(AX), SI
-	ADDQ  16(DX), SI
+	ADDQ  16(BX), CX
+	MOVL  4(AX), DX
+	ADDQ  16(BX), DX
 	MOVL  8(AX), DI
-	ADDQ  16(DX), DI
+	ADDQ  16(BX), DI
 	MOVL  12(AX), R8
-	ADDQ  16(DX), R8
+	ADDQ  16(BX), R8
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -1094,13 +1094,13 @@ wide:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000000, 544(SP)
-	MOVQ  48(DX), R9
+	MOVQ  48(BX), R9
 	XORQ  R10, R10
-	MOVQ  56(DX), R11
+	MOVQ  56(BX), R11
 	MOVQ  $0x0000003f, R14
 
 wrow:
-	MOVQ 64(DX), R12
+	MOVQ 64(BX), R12
 	ADDQ R10, R12
 
 wchunk:
@@ -1117,25 +1117,25 @@ wpieces:
 	VMOVDQU        (R9), Y8
 	VMOVDQU        32(R9), Y9
 	MOVBQZX        (CX)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y0, Y0
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y1, Y1
-	MOVBQZX        (SI)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	MOVBQZX        (DX)(R10*1), AX
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y2, Y2
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y3, Y3
 	MOVBQZX        (DI)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y4, Y4
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y5, Y5
 	MOVBQZX        (R8)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y8
 	VPADDB         Y8, Y6, Y6
 	VPSHUFB        Y9, Y10, Y8
@@ -1143,25 +1143,25 @@ wpieces:
 	VMOVDQU        64(R9), Y8
 	VMOVDQU        96(R9), Y9
 	MOVBQZX        1(CX)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y0, Y0
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y1, Y1
-	MOVBQZX        1(SI)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	MOVBQZX        1(DX)(R10*1), AX
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y2, Y2
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y3, Y3
 	MOVBQZX        1(DI)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y4, Y4
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y5, Y5
 	MOVBQZX        1(R8)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y8
 	VPADDB         Y8, Y6, Y6
 	VPSHUFB        Y9, Y10, Y8
@@ -1169,25 +1169,25 @@ wpieces:
 	VMOVDQU        128(R9), Y8
 	VMOVDQU        160(R9), Y9
 	MOVBQZX        2(CX)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y0, Y0
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y1, Y1
-	MOVBQZX        2(SI)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	MOVBQZX        2(DX)(R10*1), AX
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y2, Y2
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y3, Y3
 	MOVBQZX        2(DI)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y4, Y4
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y5, Y5
 	MOVBQZX        2(R8)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y8
 	VPADDB         Y8, Y6, Y6
 	VPSHUFB        Y9, Y10, Y8
@@ -1195,25 +1195,25 @@ wpieces:
 	VMOVDQU        192(R9), Y8
 	VMOVDQU        224(R9), Y9
 	MOVBQZX        3(CX)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y0, Y0
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y1, Y1
-	MOVBQZX        3(SI)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	MOVBQZX        3(DX)(R10*1), AX
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y2, Y2
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y3, Y3
 	MOVBQZX        3(DI)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y4, Y4
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y5, Y5
 	MOVBQZX        3(R8)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y8
 	VPADDB         Y8, Y6, Y6
 	VPSHUFB        Y9, Y10, Y8
@@ -1230,25 +1230,25 @@ wpiece:
 	VMOVDQU        (R9), Y8
 	VMOVDQU        32(R9), Y9
 	MOVBQZX        (CX)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y0, Y0
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y1, Y1
-	MOVBQZX        (SI)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	MOVBQZX        (DX)(R10*1), AX
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y2, Y2
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y3, Y3
 	MOVBQZX        (DI)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y4, Y4
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y5, Y5
 	MOVBQZX        (R8)(R10*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y10
+	VBROADCASTI128 (SI)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y8
 	VPADDB         Y8, Y6, Y6
 	VPSHUFB        Y9, Y10, Y8
@@ -1368,7 +1368,7 @@ wearlydone:
 wgo:
 	CMPQ     R10, R12
 	JNE      wchunk
-	ADDQ     72(DX), R10
+	ADDQ     72(BX), R10
 	DECQ     R11
 	JNE      wrow
 	CMPQ     544(SP), $0x00
@@ -1465,15 +1465,16 @@ wlateadd:
 	VMOVDQU  Y1, 480(AX)
 
 wlatedone:
-	MOVQ           104(DX), SI
-	MOVQ           120(DX), DI
-	VMOVDQU        (DI), X0
-	VPBROADCASTD   (DI), X1
+	MOVQ           $0x00000004, DX
+	MOVQ           104(BX), DI
+	MOVQ           120(BX), R8
+	VMOVDQU        (R8), X0
+	VPBROADCASTD   (R8), X1
 	VPXOR          X1, X0, X0
 	VPTEST         X0, X0
-	JNE            wdiffer
-	MOVL           (DI), CX
-	ADDQ           40(DX), CX
+	JNE            differ
+	MOVL           (R8), CX
+	ADDQ           40(BX), CX
 	VBROADCASTI128 (CX), Y0
 	VINSERTI128    $0x01, 64(CX), Y0, Y0
 	VBROADCASTI128 16(CX), Y1
@@ -1504,7 +1505,7 @@ wlatedone:
 	VPACKSSWB      Y4, Y6, Y6
 	VPMOVMSKB      Y6, AX
 	NOTL           AX
-	MOVQ           AX, DI
+	MOVQ           AX, R8
 	VMOVDQU        64(CX), Y4
 	VMOVDQU        96(CX), Y5
 	VPUNPCKLWD     Y5, Y4, Y6
@@ -1515,10 +1516,10 @@ wlatedone:
 	VPMOVMSKB      Y6, AX
 	NOTL           AX
 	SHLQ           $0x20, AX
-	ORQ            AX, DI
-	XORQ           88(DX), DI
-	MOVQ           DI, (SI)
-	ADDQ           8(DX), SI
+	ORQ            AX, R8
+	XORQ           88(BX), R8
+	MOVQ           R8, (DI)
+	ADDQ           8(BX), DI
 	VMOVDQU        128(CX), Y4
 	VMOVDQU        160(CX), Y5
 	VPUNPCKLWD     Y5, Y4, Y6
@@ -1528,7 +1529,7 @@ wlatedone:
 	VPACKSSWB      Y4, Y6, Y6
 	VPMOVMSKB      Y6, AX
 	NOTL           AX
-	MOVQ           AX, DI
+	MOVQ           AX, R8
 	VMOVDQU        192(CX), Y4
 	VMOVDQU        224(CX), Y5
 	VPUNPCKLWD     Y5, Y4, Y6
@@ -1539,10 +1540,10 @@ wlatedone:
 	VPMOVMSKB      Y6, AX
 	NOTL           AX
 	SHLQ           $0x20, AX
-	ORQ            AX, DI
-	XORQ           88(DX), DI
-	MOVQ           DI, (SI)
-	ADDQ           8(DX), SI
+	ORQ            AX, R8
+	XORQ           88(BX), R8
+	MOVQ           R8, (DI)
+	ADDQ           8(BX), DI
 	VMOVDQU        256(CX), Y4
 	VMOVDQU        288(CX), Y5
 	VPUNPCKLWD     Y5, Y4, Y6
@@ -1552,7 +1553,7 @@ wlatedone:
 	VPACKSSWB      Y4, Y6, Y6
 	VPMOVMSKB      Y6, AX
 	NOTL           AX
-	MOVQ           AX, DI
+	MOVQ           AX, R8
 	VMOVDQU        320(CX), Y4
 	VMOVDQU        352(CX), Y5
 	VPUNPCKLWD     Y5, Y4, Y6
@@ -1563,10 +1564,10 @@ wlatedone:
 	VPMOVMSKB      Y6, AX
 	NOTL           AX
 	SHLQ           $0x20, AX
-	ORQ            AX, DI
-	XORQ           88(DX), DI
-	MOVQ           DI, (SI)
-	ADDQ           8(DX), SI
+	ORQ            AX, R8
+	XORQ           88(BX), R8
+	MOVQ           R8, (DI)
+	ADDQ           8(BX), DI
 	VMOVDQU        384(CX), Y4
 	VMOVDQU        416(CX), Y5
 	VPUNPCKLWD     Y5, Y4, Y6
@@ -1576,7 +1577,7 @@ wlatedone:
 	VPACKSSWB      Y4, Y6, Y6
 	VPMOVMSKB      Y6, AX
 	NOTL           AX
-	MOVQ           AX, DI
+	MOVQ           AX, R8
 	VMOVDQU        448(CX), Y0
 	VMOVDQU        480(CX), Y1
 	VPUNPCKLWD     Y1, Y0, Y4
@@ -1587,16 +1588,22 @@ wlatedone:
 	VPMOVMSKB      Y4, AX
 	NOTL           AX
 	SHLQ           $0x20, AX
-	ORQ            AX, DI
-	XORQ           88(DX), DI
-	MOVQ           DI, (SI)
-	ADDQ           8(DX), SI
-	JMP            wstored
+	ORQ            AX, R8
+	XORQ           88(BX), R8
+	MOVQ           R8, (DI)
+	ADDQ           8(BX), DI
+	JMP            stored
 
-wdiffer:
-	MOVL           (DI), CX
-	ADDQ           40(DX), CX
-	MOVQ           536(SP), R9
+differ:
+store:
+	MOVQ 104(BX), DI
+	MOVQ 120(BX), R8
+	MOVQ DX, R10
+	MOVQ 536(SP), R9
+
+pixel:
+	MOVL           (R8), CX
+	ADDQ           40(BX), CX
 	VMOVDQU        (R9), Y0
 	VMOVDQU        32(R9), Y1
 	VPUNPCKLWD     Y1, Y0, Y2
@@ -1616,7 +1623,7 @@ wdiffer:
 	VPACKSSWB      Y0, Y2, Y2
 	VPMOVMSKB      Y2, AX
 	NOTL           AX
-	MOVQ           AX, R8
+	MOVQ           AX, R11
 	VMOVDQU        64(R9), Y0
 	VMOVDQU        96(R9), Y1
 	VPUNPCKLWD     Y1, Y0, Y2
@@ -1637,175 +1644,39 @@ wdiffer:
 	VPMOVMSKB      Y2, AX
 	NOTL           AX
 	SHLQ           $0x20, AX
-	ORQ            AX, R8
-	XORQ           88(DX), R8
-	MOVQ           R8, (SI)
-	ADDQ           8(DX), SI
-	MOVL           4(DI), CX
-	ADDQ           40(DX), CX
-	MOVQ           536(SP), R9
-	VMOVDQU        128(R9), Y0
-	VMOVDQU        160(R9), Y1
-	VPUNPCKLWD     Y1, Y0, Y2
-	VPUNPCKHWD     Y1, Y0, Y0
-	VBROADCASTI128 (CX), Y1
-	VINSERTI128    $0x01, 64(CX), Y1, Y1
-	VBROADCASTI128 16(CX), Y3
-	VINSERTI128    $0x01, 80(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y2, Y2
-	VBROADCASTI128 32(CX), Y1
-	VINSERTI128    $0x01, 96(CX), Y1, Y1
-	VBROADCASTI128 48(CX), Y3
-	VINSERTI128    $0x01, 112(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y0, Y0
-	VPACKSSWB      Y0, Y2, Y2
-	VPMOVMSKB      Y2, AX
-	NOTL           AX
-	MOVQ           AX, R8
-	VMOVDQU        192(R9), Y0
-	VMOVDQU        224(R9), Y1
-	VPUNPCKLWD     Y1, Y0, Y2
-	VPUNPCKHWD     Y1, Y0, Y0
-	VBROADCASTI128 128(CX), Y1
-	VINSERTI128    $0x01, 192(CX), Y1, Y1
-	VBROADCASTI128 144(CX), Y3
-	VINSERTI128    $0x01, 208(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y2, Y2
-	VBROADCASTI128 160(CX), Y1
-	VINSERTI128    $0x01, 224(CX), Y1, Y1
-	VBROADCASTI128 176(CX), Y3
-	VINSERTI128    $0x01, 240(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y0, Y0
-	VPACKSSWB      Y0, Y2, Y2
-	VPMOVMSKB      Y2, AX
-	NOTL           AX
-	SHLQ           $0x20, AX
-	ORQ            AX, R8
-	XORQ           88(DX), R8
-	MOVQ           R8, (SI)
-	ADDQ           8(DX), SI
-	MOVL           8(DI), CX
-	ADDQ           40(DX), CX
-	MOVQ           536(SP), R9
-	VMOVDQU        256(R9), Y0
-	VMOVDQU        288(R9), Y1
-	VPUNPCKLWD     Y1, Y0, Y2
-	VPUNPCKHWD     Y1, Y0, Y0
-	VBROADCASTI128 (CX), Y1
-	VINSERTI128    $0x01, 64(CX), Y1, Y1
-	VBROADCASTI128 16(CX), Y3
-	VINSERTI128    $0x01, 80(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y2, Y2
-	VBROADCASTI128 32(CX), Y1
-	VINSERTI128    $0x01, 96(CX), Y1, Y1
-	VBROADCASTI128 48(CX), Y3
-	VINSERTI128    $0x01, 112(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y0, Y0
-	VPACKSSWB      Y0, Y2, Y2
-	VPMOVMSKB      Y2, AX
-	NOTL           AX
-	MOVQ           AX, R8
-	VMOVDQU        320(R9), Y0
-	VMOVDQU        352(R9), Y1
-	VPUNPCKLWD     Y1, Y0, Y2
-	VPUNPCKHWD     Y1, Y0, Y0
-	VBROADCASTI128 128(CX), Y1
-	VINSERTI128    $0x01, 192(CX), Y1, Y1
-	VBROADCASTI128 144(CX), Y3
-	VINSERTI128    $0x01, 208(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y2, Y2
-	VBROADCASTI128 160(CX), Y1
-	VINSERTI128    $0x01, 224(CX), Y1, Y1
-	VBROADCASTI128 176(CX), Y3
-	VINSERTI128    $0x01, 240(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y0, Y0
-	VPACKSSWB      Y0, Y2, Y2
-	VPMOVMSKB      Y2, AX
-	NOTL           AX
-	SHLQ           $0x20, AX
-	ORQ            AX, R8
-	XORQ           88(DX), R8
-	MOVQ           R8, (SI)
-	ADDQ           8(DX), SI
-	MOVL           12(DI), CX
-	ADDQ           40(DX), CX
-	MOVQ           536(SP), R8
-	VMOVDQU        384(R8), Y0
-	VMOVDQU        416(R8), Y1
-	VPUNPCKLWD     Y1, Y0, Y2
-	VPUNPCKHWD     Y1, Y0, Y0
-	VBROADCASTI128 (CX), Y1
-	VINSERTI128    $0x01, 64(CX), Y1, Y1
-	VBROADCASTI128 16(CX), Y3
-	VINSERTI128    $0x01, 80(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y2, Y2
-	VBROADCASTI128 32(CX), Y1
-	VINSERTI128    $0x01, 96(CX), Y1, Y1
-	VBROADCASTI128 48(CX), Y3
-	VINSERTI128    $0x01, 112(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y0, Y0
-	VPACKSSWB      Y0, Y2, Y2
-	VPMOVMSKB      Y2, AX
-	NOTL           AX
-	MOVQ           AX, DI
-	VMOVDQU        448(R8), Y0
-	VMOVDQU        480(R8), Y1
-	VPUNPCKLWD     Y1, Y0, Y2
-	VPUNPCKHWD     Y1, Y0, Y0
-	VBROADCASTI128 128(CX), Y1
-	VINSERTI128    $0x01, 192(CX), Y1, Y1
-	VBROADCASTI128 144(CX), Y3
-	VINSERTI128    $0x01, 208(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y2, Y2
-	VBROADCASTI128 160(CX), Y1
-	VINSERTI128    $0x01, 224(CX), Y1, Y1
-	VBROADCASTI128 176(CX), Y3
-	VINSERTI128    $0x01, 240(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y0, Y0
-	VPACKSSWB      Y0, Y2, Y2
-	VPMOVMSKB      Y2, AX
-	NOTL           AX
-	SHLQ           $0x20, AX
-	ORQ            AX, DI
-	XORQ           88(DX), DI
-	MOVQ           DI, (SI)
-	ADDQ           8(DX), SI
+	ORQ            AX, R11
+	XORQ           88(BX), R11
+	MOVQ           R11, (DI)
+	ADDQ           8(BX), DI
+	ADDQ           $0x04, R8
+	ADDQ           $0x00000080, R9
+	DECQ           R10
+	JNE            pixel
 
-wstored:
-	MOVQ SI, 104(DX)
-	ADDQ $0x10, 112(DX)
-	ADDQ $0x10, 120(DX)
-	SUBQ $0x04, 80(DX)
+stored:
+	MOVQ DI, 104(BX)
+	SUBQ DX, 80(BX)
+	SHLQ $0x02, DX
+	ADDQ DX, 112(BX)
+	ADDQ DX, 120(BX)
 	JMP  wide
 
 narrow:
-	CMPQ  80(DX), $0x00
+	CMPQ  80(BX), $0x00
 	JEQ   done
-	MOVQ  112(DX), AX
+	MOVQ  112(BX), AX
 	MOVL  (AX), CX
-	ADDQ  16(DX), CX
+	ADDQ  16(BX), CX
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	MOVQ  $0x00000000, 544(SP)
-	MOVQ  48(DX), SI
+	MOVQ  48(BX), DX
 	XORQ  DI, DI
-	MOVQ  56(DX), R8
+	MOVQ  56(BX), R8
 	MOVQ  $0x0000003f, R11
 
 nrow:
-	MOVQ 64(DX), R9
+	MOVQ 64(BX), R9
 	ADDQ DI, R9
 
 nchunk:
@@ -1819,39 +1690,39 @@ npieces:
 	LEAQ           4(DI), R12
 	CMPQ           R12, R10
 	JGT            npiecesdone
-	VMOVDQU        (SI), Y2
-	VMOVDQU        32(SI), Y3
+	VMOVDQU        (DX), Y2
+	VMOVDQU        32(DX), Y3
 	MOVBQZX        (CX)(DI*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y4
+	VBROADCASTI128 (SI)(AX*1), Y4
 	VPSHUFB        Y2, Y4, Y2
 	VPADDB         Y2, Y0, Y0
 	VPSHUFB        Y3, Y4, Y2
 	VPADDB         Y2, Y1, Y1
-	VMOVDQU        64(SI), Y2
-	VMOVDQU        96(SI), Y3
+	VMOVDQU        64(DX), Y2
+	VMOVDQU        96(DX), Y3
 	MOVBQZX        1(CX)(DI*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y4
+	VBROADCASTI128 (SI)(AX*1), Y4
 	VPSHUFB        Y2, Y4, Y2
 	VPADDB         Y2, Y0, Y0
 	VPSHUFB        Y3, Y4, Y2
 	VPADDB         Y2, Y1, Y1
-	VMOVDQU        128(SI), Y2
-	VMOVDQU        160(SI), Y3
+	VMOVDQU        128(DX), Y2
+	VMOVDQU        160(DX), Y3
 	MOVBQZX        2(CX)(DI*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y4
+	VBROADCASTI128 (SI)(AX*1), Y4
 	VPSHUFB        Y2, Y4, Y2
 	VPADDB         Y2, Y0, Y0
 	VPSHUFB        Y3, Y4, Y2
 	VPADDB         Y2, Y1, Y1
-	VMOVDQU        192(SI), Y2
-	VMOVDQU        224(SI), Y3
+	VMOVDQU        192(DX), Y2
+	VMOVDQU        224(DX), Y3
 	MOVBQZX        3(CX)(DI*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y4
+	VBROADCASTI128 (SI)(AX*1), Y4
 	VPSHUFB        Y2, Y4, Y2
 	VPADDB         Y2, Y0, Y0
 	VPSHUFB        Y3, Y4, Y2
 	VPADDB         Y2, Y1, Y1
-	ADDQ           $0x00000100, SI
+	ADDQ           $0x00000100, DX
 	MOVQ           R12, DI
 	JMP            npieces
 
@@ -1860,15 +1731,15 @@ npiecesdone:
 	JEQ  nfull
 
 npiece:
-	VMOVDQU        (SI), Y2
-	VMOVDQU        32(SI), Y3
+	VMOVDQU        (DX), Y2
+	VMOVDQU        32(DX), Y3
 	MOVBQZX        (CX)(DI*1), AX
-	VBROADCASTI128 (BX)(AX*1), Y4
+	VBROADCASTI128 (SI)(AX*1), Y4
 	VPSHUFB        Y2, Y4, Y2
 	VPADDB         Y2, Y0, Y0
 	VPSHUFB        Y3, Y4, Y2
 	VPADDB         Y2, Y1, Y1
-	ADDQ           $0x00000040, SI
+	ADDQ           $0x00000040, DX
 	ADDQ           $0x01, DI
 	CMPQ           DI, R10
 	JNE            npiece
@@ -1917,7 +1788,7 @@ nearlydone:
 ngo:
 	CMPQ     DI, R9
 	JNE      nchunk
-	ADDQ     72(DX), DI
+	ADDQ     72(BX), DI
 	DECQ     R8
 	JNE      nrow
 	CMPQ     544(SP), $0x00
@@ -1954,60 +1825,8 @@ nlateadd:
 	VMOVDQU  Y1, 96(AX)
 
 nlatedone:
-	MOVQ           104(DX), SI
-	MOVQ           120(DX), AX
-	MOVL           (AX), CX
-	ADDQ           40(DX), CX
-	MOVQ           536(SP), R8
-	VMOVDQU        (R8), Y0
-	VMOVDQU        32(R8), Y1
-	VPUNPCKLWD     Y1, Y0, Y2
-	VPUNPCKHWD     Y1, Y0, Y0
-	VBROADCASTI128 (CX), Y1
-	VINSERTI128    $0x01, 64(CX), Y1, Y1
-	VBROADCASTI128 16(CX), Y3
-	VINSERTI128    $0x01, 80(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y2, Y2
-	VBROADCASTI128 32(CX), Y1
-	VINSERTI128    $0x01, 96(CX), Y1, Y1
-	VBROADCASTI128 48(CX), Y3
-	VINSERTI128    $0x01, 112(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y0, Y0
-	VPACKSSWB      Y0, Y2, Y2
-	VPMOVMSKB      Y2, AX
-	NOTL           AX
-	MOVQ           AX, DI
-	VMOVDQU        64(R8), Y0
-	VMOVDQU        96(R8), Y1
-	VPUNPCKLWD     Y1, Y0, Y2
-	VPUNPCKHWD     Y1, Y0, Y0
-	VBROADCASTI128 128(CX), Y1
-	VINSERTI128    $0x01, 192(CX), Y1, Y1
-	VBROADCASTI128 144(CX), Y3
-	VINSERTI128    $0x01, 208(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y2, Y2
-	VBROADCASTI128 160(CX), Y1
-	VINSERTI128    $0x01, 224(CX), Y1, Y1
-	VBROADCASTI128 176(CX), Y3
-	VINSERTI128    $0x01, 240(CX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y0, Y0
-	VPACKSSWB      Y0, Y2, Y2
-	VPMOVMSKB      Y2, AX
-	NOTL           AX
-	SHLQ           $0x20, AX
-	ORQ            AX, DI
-	XORQ           88(DX), DI
-	MOVQ           DI, (SI)
-	ADDQ           8(DX), SI
-	MOVQ           SI, 104(DX)
-	ADDQ           $0x04, 112(DX)
-	ADDQ           $0x04, 120(DX)
-	SUBQ           $0x01, 80(DX)
-	JMP            narrow
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -2019,33 +1838,33 @@ TEXT ·convBits32AVX2(SB), NOSPLIT, $296-8
 	LEAQ 24(SP), AX
 	ANDQ $-32, AX
 	MOVQ AX, 280(SP)
-	MOVQ job+0(FP), CX
-	LEAQ popcounts<>+0(SB), DX
+	MOVQ job+0(FP), DX
+	LEAQ popcounts<>+0(SB), BX
 
 wide:
-	CMPQ  80(CX), $0x04
+	CMPQ  80(DX), $0x04
 	JLT   narrow
-	MOVQ  112(CX), AX
-	MOVL  (AX), BX
-	ADDQ  16(CX), BX
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
 	MOVL  4(AX), SI
-	ADDQ  16(CX), SI
+	ADDQ  16(DX), SI
 	MOVL  8(AX), DI
-	ADDQ  16(CX), DI
+	ADDQ  16(DX), DI
 	MOVL  12(AX), R8
-	ADDQ  16(CX), R8
+	ADDQ  16(DX), R8
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	MOVQ  $0x00000000, 288(SP)
-	MOVQ  48(CX), R9
+	MOVQ  48(DX), R9
 	XORQ  R10, R10
-	MOVQ  56(CX), R11
+	MOVQ  56(DX), R11
 	MOVQ  $0x0000003f, R14
 
 wrow:
-	MOVQ 64(CX), R12
+	MOVQ 64(DX), R12
 	ADDQ R10, R12
 
 wchunk:
@@ -2060,71 +1879,71 @@ wpieces:
 	CMPQ           R15, R13
 	JGT            wpiecesdone
 	VMOVDQU        (R9), Y4
-	MOVBQZX        (BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	MOVBQZX        (CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y0, Y0
 	MOVBQZX        (SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y1, Y1
 	MOVBQZX        (DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y2, Y2
 	MOVBQZX        (R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPADDB         Y4, Y3, Y3
 	VMOVDQU        32(R9), Y4
-	MOVBQZX        1(BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	MOVBQZX        1(CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y0, Y0
 	MOVBQZX        1(SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y1, Y1
 	MOVBQZX        1(DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y2, Y2
 	MOVBQZX        1(R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPADDB         Y4, Y3, Y3
 	VMOVDQU        64(R9), Y4
-	MOVBQZX        2(BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	MOVBQZX        2(CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y0, Y0
 	MOVBQZX        2(SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y1, Y1
 	MOVBQZX        2(DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y2, Y2
 	MOVBQZX        2(R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPADDB         Y4, Y3, Y3
 	VMOVDQU        96(R9), Y4
-	MOVBQZX        3(BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	MOVBQZX        3(CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y0, Y0
 	MOVBQZX        3(SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y1, Y1
 	MOVBQZX        3(DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y2, Y2
 	MOVBQZX        3(R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPADDB         Y4, Y3, Y3
 	ADDQ           $0x00000080, R9
@@ -2137,20 +1956,20 @@ wpiecesdone:
 
 wpiece:
 	VMOVDQU        (R9), Y4
-	MOVBQZX        (BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	MOVBQZX        (CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y0, Y0
 	MOVBQZX        (SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y1, Y1
 	MOVBQZX        (DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y2, Y2
 	MOVBQZX        (R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPADDB         Y4, Y3, Y3
 	ADDQ           $0x00000020, R9
@@ -2224,7 +2043,7 @@ wearlydone:
 wgo:
 	CMPQ     R10, R12
 	JNE      wchunk
-	ADDQ     72(CX), R10
+	ADDQ     72(DX), R10
 	DECQ     R11
 	JNE      wrow
 	CMPQ     288(SP), $0x00
@@ -2281,15 +2100,16 @@ wlateadd:
 	VMOVDQU  Y1, 224(AX)
 
 wlatedone:
-	MOVQ           104(CX), BX
-	MOVQ           120(CX), SI
-	VMOVDQU        (SI), X0
-	VPBROADCASTD   (SI), X1
+	MOVQ           $0x00000004, CX
+	MOVQ           104(DX), SI
+	MOVQ           120(DX), DI
+	VMOVDQU        (DI), X0
+	VPBROADCASTD   (DI), X1
 	VPXOR          X1, X0, X0
 	VPTEST         X0, X0
-	JNE            wdiffer
-	MOVL           (SI), AX
-	ADDQ           40(CX), AX
+	JNE            differ
+	MOVL           (DI), AX
+	ADDQ           40(DX), AX
 	VBROADCASTI128 (AX), Y0
 	VINSERTI128    $0x01, 64(AX), Y0, Y0
 	VBROADCASTI128 16(AX), Y1
@@ -2300,9 +2120,9 @@ wlatedone:
 	VBROADCASTI128 48(AX), Y2
 	VINSERTI128    $0x01, 112(AX), Y2, Y2
 	VPACKSSDW      Y2, Y1, Y1
-	MOVQ           280(SP), SI
-	VMOVDQU        (SI), Y2
-	VMOVDQU        32(SI), Y3
+	MOVQ           280(SP), DI
+	VMOVDQU        (DI), Y2
+	VMOVDQU        32(DI), Y3
 	VPUNPCKLWD     Y3, Y2, Y4
 	VPUNPCKHWD     Y3, Y2, Y2
 	VPCMPGTW       Y0, Y4, Y4
@@ -2310,11 +2130,11 @@ wlatedone:
 	VPACKSSWB      Y2, Y4, Y4
 	VPMOVMSKB      Y4, AX
 	NOTL           AX
-	XORQ           88(CX), AX
-	MOVQ           AX, (BX)
-	ADDQ           8(CX), BX
-	VMOVDQU        64(SI), Y2
-	VMOVDQU        96(SI), Y3
+	XORQ           88(DX), AX
+	MOVQ           AX, (SI)
+	ADDQ           8(DX), SI
+	VMOVDQU        64(DI), Y2
+	VMOVDQU        96(DI), Y3
 	VPUNPCKLWD     Y3, Y2, Y4
 	VPUNPCKHWD     Y3, Y2, Y2
 	VPCMPGTW       Y0, Y4, Y4
@@ -2322,11 +2142,11 @@ wlatedone:
 	VPACKSSWB      Y2, Y4, Y4
 	VPMOVMSKB      Y4, AX
 	NOTL           AX
-	XORQ           88(CX), AX
-	MOVQ           AX, (BX)
-	ADDQ           8(CX), BX
-	VMOVDQU        128(SI), Y2
-	VMOVDQU        160(SI), Y3
+	XORQ           88(DX), AX
+	MOVQ           AX, (SI)
+	ADDQ           8(DX), SI
+	VMOVDQU        128(DI), Y2
+	VMOVDQU        160(DI), Y3
 	VPUNPCKLWD     Y3, Y2, Y4
 	VPUNPCKHWD     Y3, Y2, Y2
 	VPCMPGTW       Y0, Y4, Y4
@@ -2334,11 +2154,11 @@ wlatedone:
 	VPACKSSWB      Y2, Y4, Y4
 	VPMOVMSKB      Y4, AX
 	NOTL           AX
-	XORQ           88(CX), AX
-	MOVQ           AX, (BX)
-	ADDQ           8(CX), BX
-	VMOVDQU        192(SI), Y2
-	VMOVDQU        224(SI), Y3
+	XORQ           88(DX), AX
+	MOVQ           AX, (SI)
+	ADDQ           8(DX), SI
+	VMOVDQU        192(DI), Y2
+	VMOVDQU        224(DI), Y3
 	VPUNPCKLWD     Y3, Y2, Y4
 	VPUNPCKHWD     Y3, Y2, Y2
 	VPCMPGTW       Y0, Y4, Y4
@@ -2346,135 +2166,71 @@ wlatedone:
 	VPACKSSWB      Y2, Y4, Y4
 	VPMOVMSKB      Y4, AX
 	NOTL           AX
-	XORQ           88(CX), AX
-	MOVQ           AX, (BX)
-	ADDQ           8(CX), BX
-	JMP            wstored
+	XORQ           88(DX), AX
+	MOVQ           AX, (SI)
+	ADDQ           8(DX), SI
+	JMP            stored
 
-wdiffer:
-	MOVL           (SI), AX
-	ADDQ           40(CX), AX
-	MOVQ           280(SP), DI
-	VMOVDQU        (DI), Y0
-	VMOVDQU        32(DI), Y1
-	VPUNPCKLWD     Y1, Y0, Y2
-	VPUNPCKHWD     Y1, Y0, Y0
-	VBROADCASTI128 (AX), Y1
-	VINSERTI128    $0x01, 64(AX), Y1, Y1
-	VBROADCASTI128 16(AX), Y3
-	VINSERTI128    $0x01, 80(AX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y2, Y2
-	VBROADCASTI128 32(AX), Y1
-	VINSERTI128    $0x01, 96(AX), Y1, Y1
-	VBROADCASTI128 48(AX), Y3
-	VINSERTI128    $0x01, 112(AX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y0, Y0
-	VPACKSSWB      Y0, Y2, Y2
-	VPMOVMSKB      Y2, AX
-	NOTL           AX
-	XORQ           88(CX), AX
-	MOVQ           AX, (BX)
-	ADDQ           8(CX), BX
-	MOVL           4(SI), AX
-	ADDQ           40(CX), AX
-	MOVQ           280(SP), DI
-	VMOVDQU        64(DI), Y0
-	VMOVDQU        96(DI), Y1
-	VPUNPCKLWD     Y1, Y0, Y2
-	VPUNPCKHWD     Y1, Y0, Y0
-	VBROADCASTI128 (AX), Y1
-	VINSERTI128    $0x01, 64(AX), Y1, Y1
-	VBROADCASTI128 16(AX), Y3
-	VINSERTI128    $0x01, 80(AX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y2, Y2
-	VBROADCASTI128 32(AX), Y1
-	VINSERTI128    $0x01, 96(AX), Y1, Y1
-	VBROADCASTI128 48(AX), Y3
-	VINSERTI128    $0x01, 112(AX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y0, Y0
-	VPACKSSWB      Y0, Y2, Y2
-	VPMOVMSKB      Y2, AX
-	NOTL           AX
-	XORQ           88(CX), AX
-	MOVQ           AX, (BX)
-	ADDQ           8(CX), BX
-	MOVL           8(SI), AX
-	ADDQ           40(CX), AX
-	MOVQ           280(SP), DI
-	VMOVDQU        128(DI), Y0
-	VMOVDQU        160(DI), Y1
-	VPUNPCKLWD     Y1, Y0, Y2
-	VPUNPCKHWD     Y1, Y0, Y0
-	VBROADCASTI128 (AX), Y1
-	VINSERTI128    $0x01, 64(AX), Y1, Y1
-	VBROADCASTI128 16(AX), Y3
-	VINSERTI128    $0x01, 80(AX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y2, Y2
-	VBROADCASTI128 32(AX), Y1
-	VINSERTI128    $0x01, 96(AX), Y1, Y1
-	VBROADCASTI128 48(AX), Y3
-	VINSERTI128    $0x01, 112(AX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y0, Y0
-	VPACKSSWB      Y0, Y2, Y2
-	VPMOVMSKB      Y2, AX
-	NOTL           AX
-	XORQ           88(CX), AX
-	MOVQ           AX, (BX)
-	ADDQ           8(CX), BX
-	MOVL           12(SI), AX
-	ADDQ           40(CX), AX
-	MOVQ           280(SP), SI
-	VMOVDQU        192(SI), Y0
-	VMOVDQU        224(SI), Y1
-	VPUNPCKLWD     Y1, Y0, Y2
-	VPUNPCKHWD     Y1, Y0, Y0
-	VBROADCASTI128 (AX), Y1
-	VINSERTI128    $0x01, 64(AX), Y1, Y1
-	VBROADCASTI128 16(AX), Y3
-	VINSERTI128    $0x01, 80(AX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y2, Y2
-	VBROADCASTI128 32(AX), Y1
-	VINSERTI128    $0x01, 96(AX), Y1, Y1
-	VBROADCASTI128 48(AX), Y3
-	VINSERTI128    $0x01, 112(AX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y0, Y0
-	VPACKSSWB      Y0, Y2, Y2
-	VPMOVMSKB      Y2, AX
-	NOTL           AX
-	XORQ           88(CX), AX
-	MOVQ           AX, (BX)
-	ADDQ           8(CX), BX
+differ:
+store:
+	MOVQ 104(DX), SI
+	MOVQ 120(DX), DI
+	MOVQ CX, R9
+	MOVQ 280(SP), R8
 
-wstored:
-	MOVQ BX, 104(CX)
-	ADDQ $0x10, 112(CX)
-	ADDQ $0x10, 120(CX)
-	SUBQ $0x04, 80(CX)
+pixel:
+	MOVL           (DI), AX
+	ADDQ           40(DX), AX
+	VMOVDQU        (R8), Y0
+	VMOVDQU        32(R8), Y1
+	VPUNPCKLWD     Y1, Y0, Y2
+	VPUNPCKHWD     Y1, Y0, Y0
+	VBROADCASTI128 (AX), Y1
+	VINSERTI128    $0x01, 64(AX), Y1, Y1
+	VBROADCASTI128 16(AX), Y3
+	VINSERTI128    $0x01, 80(AX), Y3, Y3
+	VPACKSSDW      Y3, Y1, Y1
+	VPCMPGTW       Y1, Y2, Y2
+	VBROADCASTI128 32(AX), Y1
+	VINSERTI128    $0x01, 96(AX), Y1, Y1
+	VBROADCASTI128 48(AX), Y3
+	VINSERTI128    $0x01, 112(AX), Y3, Y3
+	VPACKSSDW      Y3, Y1, Y1
+	VPCMPGTW       Y1, Y0, Y0
+	VPACKSSWB      Y0, Y2, Y2
+	VPMOVMSKB      Y2, AX
+	NOTL           AX
+	XORQ           88(DX), AX
+	MOVQ           AX, (SI)
+	ADDQ           8(DX), SI
+	ADDQ           $0x04, DI
+	ADDQ           $0x00000040, R8
+	DECQ           R9
+	JNE            pixel
+
+stored:
+	MOVQ SI, 104(DX)
+	SUBQ CX, 80(DX)
+	SHLQ $0x02, CX
+	ADDQ CX, 112(DX)
+	ADDQ CX, 120(DX)
 	JMP  wide
 
 narrow:
-	CMPQ  80(CX), $0x00
+	CMPQ  80(DX), $0x00
 	JEQ   done
-	MOVQ  112(CX), AX
-	MOVL  (AX), BX
-	ADDQ  16(CX), BX
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
 	VPXOR Y0, Y0, Y0
 	MOVQ  $0x00000000, 288(SP)
-	MOVQ  48(CX), SI
+	MOVQ  48(DX), SI
 	XORQ  DI, DI
-	MOVQ  56(CX), R8
+	MOVQ  56(DX), R8
 	MOVQ  $0x0000003f, R11
 
 nrow:
-	MOVQ 64(CX), R9
+	MOVQ 64(DX), R9
 	ADDQ DI, R9
 
 nchunk:
@@ -2489,23 +2245,23 @@ npieces:
 	CMPQ           R12, R10
 	JGT            npiecesdone
 	VMOVDQU        (SI), Y1
-	MOVBQZX        (BX)(DI*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y2
+	MOVBQZX        (CX)(DI*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPADDB         Y1, Y0, Y0
 	VMOVDQU        32(SI), Y1
-	MOVBQZX        1(BX)(DI*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y2
+	MOVBQZX        1(CX)(DI*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPADDB         Y1, Y0, Y0
 	VMOVDQU        64(SI), Y1
-	MOVBQZX        2(BX)(DI*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y2
+	MOVBQZX        2(CX)(DI*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPADDB         Y1, Y0, Y0
 	VMOVDQU        96(SI), Y1
-	MOVBQZX        3(BX)(DI*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y2
+	MOVBQZX        3(CX)(DI*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPADDB         Y1, Y0, Y0
 	ADDQ           $0x00000080, SI
@@ -2518,8 +2274,8 @@ npiecesdone:
 
 npiece:
 	VMOVDQU        (SI), Y1
-	MOVBQZX        (BX)(DI*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y2
+	MOVBQZX        (CX)(DI*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y2
 	VPSHUFB        Y1, Y2, Y1
 	VPADDB         Y1, Y0, Y0
 	ADDQ           $0x00000020, SI
@@ -2560,7 +2316,7 @@ nearlydone:
 ngo:
 	CMPQ     DI, R9
 	JNE      nchunk
-	ADDQ     72(CX), DI
+	ADDQ     72(DX), DI
 	DECQ     R8
 	JNE      nrow
 	CMPQ     288(SP), $0x00
@@ -2587,38 +2343,8 @@ nlateadd:
 	VMOVDQU  Y0, 32(AX)
 
 nlatedone:
-	MOVQ           104(CX), BX
-	MOVQ           120(CX), AX
-	MOVL           (AX), AX
-	ADDQ           40(CX), AX
-	MOVQ           280(SP), SI
-	VMOVDQU        (SI), Y0
-	VMOVDQU        32(SI), Y1
-	VPUNPCKLWD     Y1, Y0, Y2
-	VPUNPCKHWD     Y1, Y0, Y0
-	VBROADCASTI128 (AX), Y1
-	VINSERTI128    $0x01, 64(AX), Y1, Y1
-	VBROADCASTI128 16(AX), Y3
-	VINSERTI128    $0x01, 80(AX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y2, Y2
-	VBROADCASTI128 32(AX), Y1
-	VINSERTI128    $0x01, 96(AX), Y1, Y1
-	VBROADCASTI128 48(AX), Y3
-	VINSERTI128    $0x01, 112(AX), Y3, Y3
-	VPACKSSDW      Y3, Y1, Y1
-	VPCMPGTW       Y1, Y0, Y0
-	VPACKSSWB      Y0, Y2, Y2
-	VPMOVMSKB      Y2, AX
-	NOTL           AX
-	XORQ           88(CX), AX
-	MOVQ           AX, (BX)
-	ADDQ           8(CX), BX
-	MOVQ           BX, 104(CX)
-	ADDQ           $0x04, 112(CX)
-	ADDQ           $0x04, 120(CX)
-	SUBQ           $0x01, 80(CX)
-	JMP            narrow
+	MOVQ $0x00000001, CX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -3025,13 +2751,19 @@ wlateadd:
 	VMOVDQU  Y1, 480(AX)
 
 wlatedone:
-	MOVQ         104(CX), BX
-	MOVQ         120(CX), SI
-	MOVL         (SI), AX
+	MOVQ $0x00000004, BX
+
+store:
+	MOVQ 104(CX), SI
+	MOVQ 120(CX), DI
+	MOVQ BX, R9
+	MOVQ 536(SP), R8
+
+pixel:
+	MOVL         (DI), AX
 	ADDQ         40(CX), AX
-	MOVQ         536(SP), DI
-	VMOVDQU      (DI), Y0
-	VMOVDQU      32(DI), Y1
+	VMOVDQU      (R8), Y0
+	VMOVDQU      32(R8), Y1
 	VPUNPCKLWD   Y1, Y0, Y2
 	VPUNPCKHWD   Y1, Y0, Y0
 	VEXTRACTI128 $0x01, Y2, X1
@@ -3039,25 +2771,25 @@ wlatedone:
 	VPADDD       Y2, Y2, Y2
 	VMOVDQU      (AX), Y3
 	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, (BX)
+	VMOVDQU      Y3, (SI)
 	VPMOVZXWD    X1, Y1
 	VPADDD       Y1, Y1, Y1
 	VMOVDQU      64(AX), Y2
 	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 64(BX)
+	VMOVDQU      Y2, 64(SI)
 	VEXTRACTI128 $0x01, Y0, X1
 	VPMOVZXWD    X0, Y0
 	VPADDD       Y0, Y0, Y0
 	VMOVDQU      32(AX), Y2
 	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 32(BX)
+	VMOVDQU      Y2, 32(SI)
 	VPMOVZXWD    X1, Y0
 	VPADDD       Y0, Y0, Y0
 	VMOVDQU      96(AX), Y1
 	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 96(BX)
-	VMOVDQU      64(DI), Y0
-	VMOVDQU      96(DI), Y1
+	VMOVDQU      Y1, 96(SI)
+	VMOVDQU      64(R8), Y0
+	VMOVDQU      96(R8), Y1
 	VPUNPCKLWD   Y1, Y0, Y2
 	VPUNPCKHWD   Y1, Y0, Y0
 	VEXTRACTI128 $0x01, Y2, X1
@@ -3065,196 +2797,33 @@ wlatedone:
 	VPADDD       Y2, Y2, Y2
 	VMOVDQU      128(AX), Y3
 	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, 128(BX)
+	VMOVDQU      Y3, 128(SI)
 	VPMOVZXWD    X1, Y1
 	VPADDD       Y1, Y1, Y1
 	VMOVDQU      192(AX), Y2
 	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 192(BX)
+	VMOVDQU      Y2, 192(SI)
 	VEXTRACTI128 $0x01, Y0, X1
 	VPMOVZXWD    X0, Y0
 	VPADDD       Y0, Y0, Y0
 	VMOVDQU      160(AX), Y2
 	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 160(BX)
+	VMOVDQU      Y2, 160(SI)
 	VPMOVZXWD    X1, Y0
 	VPADDD       Y0, Y0, Y0
 	VMOVDQU      224(AX), Y1
 	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 224(BX)
-	ADDQ         8(CX), BX
-	MOVL         4(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         536(SP), DI
-	VMOVDQU      128(DI), Y0
-	VMOVDQU      160(DI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, (BX)
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 64(BX)
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y2
-	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 32(BX)
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 96(BX)
-	VMOVDQU      192(DI), Y0
-	VMOVDQU      224(DI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      128(AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, 128(BX)
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      192(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 192(BX)
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      160(AX), Y2
-	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 160(BX)
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      224(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 224(BX)
-	ADDQ         8(CX), BX
-	MOVL         8(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         536(SP), DI
-	VMOVDQU      256(DI), Y0
-	VMOVDQU      288(DI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, (BX)
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 64(BX)
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y2
-	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 32(BX)
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 96(BX)
-	VMOVDQU      320(DI), Y0
-	VMOVDQU      352(DI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      128(AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, 128(BX)
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      192(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 192(BX)
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      160(AX), Y2
-	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 160(BX)
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      224(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 224(BX)
-	ADDQ         8(CX), BX
-	MOVL         12(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         536(SP), SI
-	VMOVDQU      384(SI), Y0
-	VMOVDQU      416(SI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, (BX)
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 64(BX)
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y2
-	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 32(BX)
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 96(BX)
-	VMOVDQU      448(SI), Y0
-	VMOVDQU      480(SI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      128(AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, 128(BX)
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      192(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 192(BX)
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      160(AX), Y2
-	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 160(BX)
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      224(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 224(BX)
-	ADDQ         8(CX), BX
-	MOVQ         BX, 104(CX)
-	ADDQ         $0x10, 112(CX)
-	ADDQ         $0x10, 120(CX)
-	SUBQ         $0x04, 80(CX)
+	VMOVDQU      Y1, 224(SI)
+	ADDQ         8(CX), SI
+	ADDQ         $0x04, DI
+	ADDQ         $0x00000080, R8
+	DECQ         R9
+	JNE          pixel
+	MOVQ         SI, 104(CX)
+	SUBQ         BX, 80(CX)
+	SHLQ         $0x02, BX
+	ADDQ         BX, 112(CX)
+	ADDQ         BX, 120(CX)
 	JMP          wide
 
 narrow:
@@ -3421,69 +2990,8 @@ nlateadd:
 	VMOVDQU  Y1, 96(AX)
 
 nlatedone:
-	MOVQ         104(CX), BX
-	MOVQ         120(CX), AX
-	MOVL         (AX), AX
-	ADDQ         40(CX), AX
-	MOVQ         536(SP), SI
-	VMOVDQU      (SI), Y0
-	VMOVDQU      32(SI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, (BX)
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 64(BX)
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y2
-	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 32(BX)
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 96(BX)
-	VMOVDQU      64(SI), Y0
-	VMOVDQU      96(SI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      128(AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, 128(BX)
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      192(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 192(BX)
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      160(AX), Y2
-	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 160(BX)
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      224(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 224(BX)
-	ADDQ         8(CX), BX
-	MOVQ         BX, 104(CX)
-	ADDQ         $0x04, 112(CX)
-	ADDQ         $0x04, 120(CX)
-	SUBQ         $0x01, 80(CX)
-	JMP          narrow
+	MOVQ $0x00000001, BX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -3757,13 +3265,19 @@ wlateadd:
 	VMOVDQU  Y1, 224(AX)
 
 wlatedone:
-	MOVQ         104(CX), BX
-	MOVQ         120(CX), SI
-	MOVL         (SI), AX
+	MOVQ $0x00000004, BX
+
+store:
+	MOVQ 104(CX), SI
+	MOVQ 120(CX), DI
+	MOVQ BX, R9
+	MOVQ 280(SP), R8
+
+pixel:
+	MOVL         (DI), AX
 	ADDQ         40(CX), AX
-	MOVQ         280(SP), DI
-	VMOVDQU      (DI), Y0
-	VMOVDQU      32(DI), Y1
+	VMOVDQU      (R8), Y0
+	VMOVDQU      32(R8), Y1
 	VPUNPCKLWD   Y1, Y0, Y2
 	VPUNPCKHWD   Y1, Y0, Y0
 	VEXTRACTI128 $0x01, Y2, X1
@@ -3771,118 +3285,33 @@ wlatedone:
 	VPADDD       Y2, Y2, Y2
 	VMOVDQU      (AX), Y3
 	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, (BX)
+	VMOVDQU      Y3, (SI)
 	VPMOVZXWD    X1, Y1
 	VPADDD       Y1, Y1, Y1
 	VMOVDQU      64(AX), Y2
 	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 64(BX)
+	VMOVDQU      Y2, 64(SI)
 	VEXTRACTI128 $0x01, Y0, X1
 	VPMOVZXWD    X0, Y0
 	VPADDD       Y0, Y0, Y0
 	VMOVDQU      32(AX), Y2
 	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 32(BX)
+	VMOVDQU      Y2, 32(SI)
 	VPMOVZXWD    X1, Y0
 	VPADDD       Y0, Y0, Y0
 	VMOVDQU      96(AX), Y1
 	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 96(BX)
-	ADDQ         8(CX), BX
-	MOVL         4(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         280(SP), DI
-	VMOVDQU      64(DI), Y0
-	VMOVDQU      96(DI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, (BX)
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 64(BX)
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y2
-	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 32(BX)
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 96(BX)
-	ADDQ         8(CX), BX
-	MOVL         8(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         280(SP), DI
-	VMOVDQU      128(DI), Y0
-	VMOVDQU      160(DI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, (BX)
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 64(BX)
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y2
-	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 32(BX)
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 96(BX)
-	ADDQ         8(CX), BX
-	MOVL         12(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         280(SP), SI
-	VMOVDQU      192(SI), Y0
-	VMOVDQU      224(SI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, (BX)
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 64(BX)
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y2
-	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 32(BX)
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 96(BX)
-	ADDQ         8(CX), BX
-	MOVQ         BX, 104(CX)
-	ADDQ         $0x10, 112(CX)
-	ADDQ         $0x10, 120(CX)
-	SUBQ         $0x04, 80(CX)
+	VMOVDQU      Y1, 96(SI)
+	ADDQ         8(CX), SI
+	ADDQ         $0x04, DI
+	ADDQ         $0x00000040, R8
+	DECQ         R9
+	JNE          pixel
+	MOVQ         SI, 104(CX)
+	SUBQ         BX, 80(CX)
+	SHLQ         $0x02, BX
+	ADDQ         BX, 112(CX)
+	ADDQ         BX, 120(CX)
 	JMP          wide
 
 narrow:
@@ -4012,43 +3441,8 @@ nlateadd:
 	VMOVDQU  Y0, 32(AX)
 
 nlatedone:
-	MOVQ         104(CX), BX
-	MOVQ         120(CX), AX
-	MOVL         (AX), AX
-	ADDQ         40(CX), AX
-	MOVQ         280(SP), SI
-	VMOVDQU      (SI), Y0
-	VMOVDQU      32(SI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VMOVDQU      Y3, (BX)
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VMOVDQU      Y2, 64(BX)
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y2
-	VPSUBD       Y0, Y2, Y2
-	VMOVDQU      Y2, 32(BX)
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      Y1, 96(BX)
-	ADDQ         8(CX), BX
-	MOVQ         BX, 104(CX)
-	ADDQ         $0x04, 112(CX)
-	ADDQ         $0x04, 120(CX)
-	SUBQ         $0x01, 80(CX)
-	JMP          narrow
+	MOVQ $0x00000001, BX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -4455,13 +3849,19 @@ wlateadd:
 	VMOVDQU  Y1, 480(AX)
 
 wlatedone:
-	MOVQ         104(CX), BX
-	MOVQ         120(CX), SI
-	MOVL         (SI), AX
+	MOVQ $0x00000004, BX
+
+store:
+	MOVQ 104(CX), SI
+	MOVQ 120(CX), DI
+	MOVQ BX, R9
+	MOVQ 536(SP), R8
+
+pixel:
+	MOVL         (DI), AX
 	ADDQ         40(CX), AX
-	MOVQ         536(SP), DI
-	VMOVDQU      (DI), Y0
-	VMOVDQU      32(DI), Y1
+	VMOVDQU      (R8), Y0
+	VMOVDQU      32(R8), Y1
 	VPUNPCKLWD   Y1, Y0, Y2
 	VPUNPCKHWD   Y1, Y0, Y0
 	VEXTRACTI128 $0x01, Y2, X1
@@ -4482,8 +3882,8 @@ wlatedone:
 	VPADDD       Y0, Y0, Y0
 	VMOVDQU      96(AX), Y1
 	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      64(DI), Y0
-	VMOVDQU      96(DI), Y5
+	VMOVDQU      64(R8), Y0
+	VMOVDQU      96(R8), Y5
 	VPUNPCKLWD   Y5, Y0, Y6
 	VPUNPCKHWD   Y5, Y0, Y0
 	VEXTRACTI128 $0x01, Y6, X5
@@ -4514,37 +3914,37 @@ wlatedone:
 	VCVTDQ2PS    Y5, Y5
 	MOVQ         128(CX), AX
 	TESTQ        AX, AX
-	JEQ          w0scaled
-	MOVQ         136(CX), DI
+	JEQ          scaled
+	MOVQ         136(CX), R10
 	VMOVUPS      (AX), Y0
-	VMOVUPS      (DI), Y9
+	VMOVUPS      (R10), Y9
 	VFMADD213PS  Y9, Y0, Y3
 	VMOVUPS      32(AX), Y0
-	VMOVUPS      32(DI), Y9
+	VMOVUPS      32(R10), Y9
 	VFMADD213PS  Y9, Y0, Y4
 	VMOVUPS      64(AX), Y0
-	VMOVUPS      64(DI), Y9
+	VMOVUPS      64(R10), Y9
 	VFMADD213PS  Y9, Y0, Y2
 	VMOVUPS      96(AX), Y0
-	VMOVUPS      96(DI), Y9
+	VMOVUPS      96(R10), Y9
 	VFMADD213PS  Y9, Y0, Y1
 	VMOVUPS      128(AX), Y0
-	VMOVUPS      128(DI), Y9
+	VMOVUPS      128(R10), Y9
 	VFMADD213PS  Y9, Y0, Y7
 	VMOVUPS      160(AX), Y0
-	VMOVUPS      160(DI), Y9
+	VMOVUPS      160(R10), Y9
 	VFMADD213PS  Y9, Y0, Y8
 	VMOVUPS      192(AX), Y0
-	VMOVUPS      192(DI), Y9
+	VMOVUPS      192(R10), Y9
 	VFMADD213PS  Y9, Y0, Y6
 	VMOVUPS      224(AX), Y0
-	VMOVUPS      224(DI), Y9
+	VMOVUPS      224(R10), Y9
 	VFMADD213PS  Y9, Y0, Y5
 
-w0scaled:
+scaled:
 	MOVQ      144(CX), AX
 	TESTQ     AX, AX
-	JEQ       w0sloped
+	JEQ       sloped
 	VXORPS    Y0, Y0, Y0
 	VMOVUPS   (AX), Y9
 	VMULPS    Y3, Y9, Y9
@@ -4579,10 +3979,10 @@ w0scaled:
 	VCMPPS    $0x11, Y0, Y5, Y0
 	VBLENDVPS Y0, Y9, Y5, Y5
 
-w0sloped:
+sloped:
 	MOVQ         152(CX), AX
 	TESTQ        AX, AX
-	JEQ          w0clipped
+	JEQ          clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y9
 	VMAXPS       Y3, Y0, Y3
@@ -4602,537 +4002,38 @@ w0sloped:
 	VMAXPS       Y5, Y0, Y5
 	VMINPS       Y5, Y9, Y5
 
-w0clipped:
+clipped:
 	MOVQ   168(CX), AX
 	TESTQ  AX, AX
-	JEQ    w0alone
-	VADDPS -1(BX)(AX*1), Y3, Y3
-	VADDPS 31(BX)(AX*1), Y4, Y4
-	VADDPS 63(BX)(AX*1), Y2, Y2
-	VADDPS 95(BX)(AX*1), Y1, Y1
-	VADDPS 127(BX)(AX*1), Y7, Y7
-	VADDPS 159(BX)(AX*1), Y8, Y8
-	VADDPS 191(BX)(AX*1), Y6, Y6
-	VADDPS 223(BX)(AX*1), Y5, Y5
+	JEQ    alone
+	VADDPS -1(SI)(AX*1), Y3, Y3
+	VADDPS 31(SI)(AX*1), Y4, Y4
+	VADDPS 63(SI)(AX*1), Y2, Y2
+	VADDPS 95(SI)(AX*1), Y1, Y1
+	VADDPS 127(SI)(AX*1), Y7, Y7
+	VADDPS 159(SI)(AX*1), Y8, Y8
+	VADDPS 191(SI)(AX*1), Y6, Y6
+	VADDPS 223(SI)(AX*1), Y5, Y5
 
-w0alone:
-	VMOVUPS      Y3, (BX)
-	VMOVUPS      Y4, 32(BX)
-	VMOVUPS      Y2, 64(BX)
-	VMOVUPS      Y1, 96(BX)
-	VMOVUPS      Y7, 128(BX)
-	VMOVUPS      Y8, 160(BX)
-	VMOVUPS      Y6, 192(BX)
-	VMOVUPS      Y5, 224(BX)
-	ADDQ         8(CX), BX
-	MOVL         4(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         536(SP), DI
-	VMOVDQU      128(DI), Y0
-	VMOVDQU      160(DI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y4
-	VPSUBD       Y0, Y4, Y4
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      192(DI), Y0
-	VMOVDQU      224(DI), Y5
-	VPUNPCKLWD   Y5, Y0, Y6
-	VPUNPCKHWD   Y5, Y0, Y0
-	VEXTRACTI128 $0x01, Y6, X5
-	VPMOVZXWD    X6, Y6
-	VPADDD       Y6, Y6, Y6
-	VMOVDQU      128(AX), Y7
-	VPSUBD       Y6, Y7, Y7
-	VPMOVZXWD    X5, Y5
-	VPADDD       Y5, Y5, Y5
-	VMOVDQU      192(AX), Y6
-	VPSUBD       Y5, Y6, Y6
-	VEXTRACTI128 $0x01, Y0, X5
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      160(AX), Y8
-	VPSUBD       Y0, Y8, Y8
-	VPMOVZXWD    X5, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      224(AX), Y5
-	VPSUBD       Y0, Y5, Y5
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y7, Y7
-	VCVTDQ2PS    Y8, Y8
-	VCVTDQ2PS    Y6, Y6
-	VCVTDQ2PS    Y5, Y5
-	MOVQ         128(CX), AX
-	TESTQ        AX, AX
-	JEQ          w1scaled
-	MOVQ         136(CX), DI
-	VMOVUPS      (AX), Y0
-	VMOVUPS      (DI), Y9
-	VFMADD213PS  Y9, Y0, Y3
-	VMOVUPS      32(AX), Y0
-	VMOVUPS      32(DI), Y9
-	VFMADD213PS  Y9, Y0, Y4
-	VMOVUPS      64(AX), Y0
-	VMOVUPS      64(DI), Y9
-	VFMADD213PS  Y9, Y0, Y2
-	VMOVUPS      96(AX), Y0
-	VMOVUPS      96(DI), Y9
-	VFMADD213PS  Y9, Y0, Y1
-	VMOVUPS      128(AX), Y0
-	VMOVUPS      128(DI), Y9
-	VFMADD213PS  Y9, Y0, Y7
-	VMOVUPS      160(AX), Y0
-	VMOVUPS      160(DI), Y9
-	VFMADD213PS  Y9, Y0, Y8
-	VMOVUPS      192(AX), Y0
-	VMOVUPS      192(DI), Y9
-	VFMADD213PS  Y9, Y0, Y6
-	VMOVUPS      224(AX), Y0
-	VMOVUPS      224(DI), Y9
-	VFMADD213PS  Y9, Y0, Y5
-
-w1scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w1sloped
-	VXORPS    Y0, Y0, Y0
-	VMOVUPS   (AX), Y9
-	VMULPS    Y3, Y9, Y9
-	VCMPPS    $0x11, Y0, Y3, Y10
-	VBLENDVPS Y10, Y9, Y3, Y3
-	VMOVUPS   32(AX), Y9
-	VMULPS    Y4, Y9, Y9
-	VCMPPS    $0x11, Y0, Y4, Y10
-	VBLENDVPS Y10, Y9, Y4, Y4
-	VMOVUPS   64(AX), Y9
-	VMULPS    Y2, Y9, Y9
-	VCMPPS    $0x11, Y0, Y2, Y10
-	VBLENDVPS Y10, Y9, Y2, Y2
-	VMOVUPS   96(AX), Y9
-	VMULPS    Y1, Y9, Y9
-	VCMPPS    $0x11, Y0, Y1, Y10
-	VBLENDVPS Y10, Y9, Y1, Y1
-	VMOVUPS   128(AX), Y9
-	VMULPS    Y7, Y9, Y9
-	VCMPPS    $0x11, Y0, Y7, Y10
-	VBLENDVPS Y10, Y9, Y7, Y7
-	VMOVUPS   160(AX), Y9
-	VMULPS    Y8, Y9, Y9
-	VCMPPS    $0x11, Y0, Y8, Y10
-	VBLENDVPS Y10, Y9, Y8, Y8
-	VMOVUPS   192(AX), Y9
-	VMULPS    Y6, Y9, Y9
-	VCMPPS    $0x11, Y0, Y6, Y10
-	VBLENDVPS Y10, Y9, Y6, Y6
-	VMOVUPS   224(AX), Y9
-	VMULPS    Y5, Y9, Y9
-	VCMPPS    $0x11, Y0, Y5, Y0
-	VBLENDVPS Y0, Y9, Y5, Y5
-
-w1sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w1clipped
-	VBROADCASTSS 160(CX), Y0
-	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y3, Y0, Y3
-	VMINPS       Y3, Y9, Y3
-	VMAXPS       Y4, Y0, Y4
-	VMINPS       Y4, Y9, Y4
-	VMAXPS       Y2, Y0, Y2
-	VMINPS       Y2, Y9, Y2
-	VMAXPS       Y1, Y0, Y1
-	VMINPS       Y1, Y9, Y1
-	VMAXPS       Y7, Y0, Y7
-	VMINPS       Y7, Y9, Y7
-	VMAXPS       Y8, Y0, Y8
-	VMINPS       Y8, Y9, Y8
-	VMAXPS       Y6, Y0, Y6
-	VMINPS       Y6, Y9, Y6
-	VMAXPS       Y5, Y0, Y5
-	VMINPS       Y5, Y9, Y5
-
-w1clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w1alone
-	VADDPS -1(BX)(AX*1), Y3, Y3
-	VADDPS 31(BX)(AX*1), Y4, Y4
-	VADDPS 63(BX)(AX*1), Y2, Y2
-	VADDPS 95(BX)(AX*1), Y1, Y1
-	VADDPS 127(BX)(AX*1), Y7, Y7
-	VADDPS 159(BX)(AX*1), Y8, Y8
-	VADDPS 191(BX)(AX*1), Y6, Y6
-	VADDPS 223(BX)(AX*1), Y5, Y5
-
-w1alone:
-	VMOVUPS      Y3, (BX)
-	VMOVUPS      Y4, 32(BX)
-	VMOVUPS      Y2, 64(BX)
-	VMOVUPS      Y1, 96(BX)
-	VMOVUPS      Y7, 128(BX)
-	VMOVUPS      Y8, 160(BX)
-	VMOVUPS      Y6, 192(BX)
-	VMOVUPS      Y5, 224(BX)
-	ADDQ         8(CX), BX
-	MOVL         8(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         536(SP), DI
-	VMOVDQU      256(DI), Y0
-	VMOVDQU      288(DI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y4
-	VPSUBD       Y0, Y4, Y4
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      320(DI), Y0
-	VMOVDQU      352(DI), Y5
-	VPUNPCKLWD   Y5, Y0, Y6
-	VPUNPCKHWD   Y5, Y0, Y0
-	VEXTRACTI128 $0x01, Y6, X5
-	VPMOVZXWD    X6, Y6
-	VPADDD       Y6, Y6, Y6
-	VMOVDQU      128(AX), Y7
-	VPSUBD       Y6, Y7, Y7
-	VPMOVZXWD    X5, Y5
-	VPADDD       Y5, Y5, Y5
-	VMOVDQU      192(AX), Y6
-	VPSUBD       Y5, Y6, Y6
-	VEXTRACTI128 $0x01, Y0, X5
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      160(AX), Y8
-	VPSUBD       Y0, Y8, Y8
-	VPMOVZXWD    X5, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      224(AX), Y5
-	VPSUBD       Y0, Y5, Y5
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y7, Y7
-	VCVTDQ2PS    Y8, Y8
-	VCVTDQ2PS    Y6, Y6
-	VCVTDQ2PS    Y5, Y5
-	MOVQ         128(CX), AX
-	TESTQ        AX, AX
-	JEQ          w2scaled
-	MOVQ         136(CX), DI
-	VMOVUPS      (AX), Y0
-	VMOVUPS      (DI), Y9
-	VFMADD213PS  Y9, Y0, Y3
-	VMOVUPS      32(AX), Y0
-	VMOVUPS      32(DI), Y9
-	VFMADD213PS  Y9, Y0, Y4
-	VMOVUPS      64(AX), Y0
-	VMOVUPS      64(DI), Y9
-	VFMADD213PS  Y9, Y0, Y2
-	VMOVUPS      96(AX), Y0
-	VMOVUPS      96(DI), Y9
-	VFMADD213PS  Y9, Y0, Y1
-	VMOVUPS      128(AX), Y0
-	VMOVUPS      128(DI), Y9
-	VFMADD213PS  Y9, Y0, Y7
-	VMOVUPS      160(AX), Y0
-	VMOVUPS      160(DI), Y9
-	VFMADD213PS  Y9, Y0, Y8
-	VMOVUPS      192(AX), Y0
-	VMOVUPS      192(DI), Y9
-	VFMADD213PS  Y9, Y0, Y6
-	VMOVUPS      224(AX), Y0
-	VMOVUPS      224(DI), Y9
-	VFMADD213PS  Y9, Y0, Y5
-
-w2scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w2sloped
-	VXORPS    Y0, Y0, Y0
-	VMOVUPS   (AX), Y9
-	VMULPS    Y3, Y9, Y9
-	VCMPPS    $0x11, Y0, Y3, Y10
-	VBLENDVPS Y10, Y9, Y3, Y3
-	VMOVUPS   32(AX), Y9
-	VMULPS    Y4, Y9, Y9
-	VCMPPS    $0x11, Y0, Y4, Y10
-	VBLENDVPS Y10, Y9, Y4, Y4
-	VMOVUPS   64(AX), Y9
-	VMULPS    Y2, Y9, Y9
-	VCMPPS    $0x11, Y0, Y2, Y10
-	VBLENDVPS Y10, Y9, Y2, Y2
-	VMOVUPS   96(AX), Y9
-	VMULPS    Y1, Y9, Y9
-	VCMPPS    $0x11, Y0, Y1, Y10
-	VBLENDVPS Y10, Y9, Y1, Y1
-	VMOVUPS   128(AX), Y9
-	VMULPS    Y7, Y9, Y9
-	VCMPPS    $0x11, Y0, Y7, Y10
-	VBLENDVPS Y10, Y9, Y7, Y7
-	VMOVUPS   160(AX), Y9
-	VMULPS    Y8, Y9, Y9
-	VCMPPS    $0x11, Y0, Y8, Y10
-	VBLENDVPS Y10, Y9, Y8, Y8
-	VMOVUPS   192(AX), Y9
-	VMULPS    Y6, Y9, Y9
-	VCMPPS    $0x11, Y0, Y6, Y10
-	VBLENDVPS Y10, Y9, Y6, Y6
-	VMOVUPS   224(AX), Y9
-	VMULPS    Y5, Y9, Y9
-	VCMPPS    $0x11, Y0, Y5, Y0
-	VBLENDVPS Y0, Y9, Y5, Y5
-
-w2sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w2clipped
-	VBROADCASTSS 160(CX), Y0
-	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y3, Y0, Y3
-	VMINPS       Y3, Y9, Y3
-	VMAXPS       Y4, Y0, Y4
-	VMINPS       Y4, Y9, Y4
-	VMAXPS       Y2, Y0, Y2
-	VMINPS       Y2, Y9, Y2
-	VMAXPS       Y1, Y0, Y1
-	VMINPS       Y1, Y9, Y1
-	VMAXPS       Y7, Y0, Y7
-	VMINPS       Y7, Y9, Y7
-	VMAXPS       Y8, Y0, Y8
-	VMINPS       Y8, Y9, Y8
-	VMAXPS       Y6, Y0, Y6
-	VMINPS       Y6, Y9, Y6
-	VMAXPS       Y5, Y0, Y5
-	VMINPS       Y5, Y9, Y5
-
-w2clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w2alone
-	VADDPS -1(BX)(AX*1), Y3, Y3
-	VADDPS 31(BX)(AX*1), Y4, Y4
-	VADDPS 63(BX)(AX*1), Y2, Y2
-	VADDPS 95(BX)(AX*1), Y1, Y1
-	VADDPS 127(BX)(AX*1), Y7, Y7
-	VADDPS 159(BX)(AX*1), Y8, Y8
-	VADDPS 191(BX)(AX*1), Y6, Y6
-	VADDPS 223(BX)(AX*1), Y5, Y5
-
-w2alone:
-	VMOVUPS      Y3, (BX)
-	VMOVUPS      Y4, 32(BX)
-	VMOVUPS      Y2, 64(BX)
-	VMOVUPS      Y1, 96(BX)
-	VMOVUPS      Y7, 128(BX)
-	VMOVUPS      Y8, 160(BX)
-	VMOVUPS      Y6, 192(BX)
-	VMOVUPS      Y5, 224(BX)
-	ADDQ         8(CX), BX
-	MOVL         12(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         536(SP), SI
-	VMOVDQU      384(SI), Y0
-	VMOVDQU      416(SI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y4
-	VPSUBD       Y0, Y4, Y4
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      448(SI), Y0
-	VMOVDQU      480(SI), Y5
-	VPUNPCKLWD   Y5, Y0, Y6
-	VPUNPCKHWD   Y5, Y0, Y0
-	VEXTRACTI128 $0x01, Y6, X5
-	VPMOVZXWD    X6, Y6
-	VPADDD       Y6, Y6, Y6
-	VMOVDQU      128(AX), Y7
-	VPSUBD       Y6, Y7, Y7
-	VPMOVZXWD    X5, Y5
-	VPADDD       Y5, Y5, Y5
-	VMOVDQU      192(AX), Y6
-	VPSUBD       Y5, Y6, Y6
-	VEXTRACTI128 $0x01, Y0, X5
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      160(AX), Y8
-	VPSUBD       Y0, Y8, Y8
-	VPMOVZXWD    X5, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      224(AX), Y5
-	VPSUBD       Y0, Y5, Y5
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y7, Y7
-	VCVTDQ2PS    Y8, Y8
-	VCVTDQ2PS    Y6, Y6
-	VCVTDQ2PS    Y5, Y5
-	MOVQ         128(CX), AX
-	TESTQ        AX, AX
-	JEQ          w3scaled
-	MOVQ         136(CX), SI
-	VMOVUPS      (AX), Y0
-	VMOVUPS      (SI), Y9
-	VFMADD213PS  Y9, Y0, Y3
-	VMOVUPS      32(AX), Y0
-	VMOVUPS      32(SI), Y9
-	VFMADD213PS  Y9, Y0, Y4
-	VMOVUPS      64(AX), Y0
-	VMOVUPS      64(SI), Y9
-	VFMADD213PS  Y9, Y0, Y2
-	VMOVUPS      96(AX), Y0
-	VMOVUPS      96(SI), Y9
-	VFMADD213PS  Y9, Y0, Y1
-	VMOVUPS      128(AX), Y0
-	VMOVUPS      128(SI), Y9
-	VFMADD213PS  Y9, Y0, Y7
-	VMOVUPS      160(AX), Y0
-	VMOVUPS      160(SI), Y9
-	VFMADD213PS  Y9, Y0, Y8
-	VMOVUPS      192(AX), Y0
-	VMOVUPS      192(SI), Y9
-	VFMADD213PS  Y9, Y0, Y6
-	VMOVUPS      224(AX), Y0
-	VMOVUPS      224(SI), Y9
-	VFMADD213PS  Y9, Y0, Y5
-
-w3scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w3sloped
-	VXORPS    Y0, Y0, Y0
-	VMOVUPS   (AX), Y9
-	VMULPS    Y3, Y9, Y9
-	VCMPPS    $0x11, Y0, Y3, Y10
-	VBLENDVPS Y10, Y9, Y3, Y3
-	VMOVUPS   32(AX), Y9
-	VMULPS    Y4, Y9, Y9
-	VCMPPS    $0x11, Y0, Y4, Y10
-	VBLENDVPS Y10, Y9, Y4, Y4
-	VMOVUPS   64(AX), Y9
-	VMULPS    Y2, Y9, Y9
-	VCMPPS    $0x11, Y0, Y2, Y10
-	VBLENDVPS Y10, Y9, Y2, Y2
-	VMOVUPS   96(AX), Y9
-	VMULPS    Y1, Y9, Y9
-	VCMPPS    $0x11, Y0, Y1, Y10
-	VBLENDVPS Y10, Y9, Y1, Y1
-	VMOVUPS   128(AX), Y9
-	VMULPS    Y7, Y9, Y9
-	VCMPPS    $0x11, Y0, Y7, Y10
-	VBLENDVPS Y10, Y9, Y7, Y7
-	VMOVUPS   160(AX), Y9
-	VMULPS    Y8, Y9, Y9
-	VCMPPS    $0x11, Y0, Y8, Y10
-	VBLENDVPS Y10, Y9, Y8, Y8
-	VMOVUPS   192(AX), Y9
-	VMULPS    Y6, Y9, Y9
-	VCMPPS    $0x11, Y0, Y6, Y10
-	VBLENDVPS Y10, Y9, Y6, Y6
-	VMOVUPS   224(AX), Y9
-	VMULPS    Y5, Y9, Y9
-	VCMPPS    $0x11, Y0, Y5, Y0
-	VBLENDVPS Y0, Y9, Y5, Y5
-
-w3sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w3clipped
-	VBROADCASTSS 160(CX), Y0
-	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y3, Y0, Y3
-	VMINPS       Y3, Y9, Y3
-	VMAXPS       Y4, Y0, Y4
-	VMINPS       Y4, Y9, Y4
-	VMAXPS       Y2, Y0, Y2
-	VMINPS       Y2, Y9, Y2
-	VMAXPS       Y1, Y0, Y1
-	VMINPS       Y1, Y9, Y1
-	VMAXPS       Y7, Y0, Y7
-	VMINPS       Y7, Y9, Y7
-	VMAXPS       Y8, Y0, Y8
-	VMINPS       Y8, Y9, Y8
-	VMAXPS       Y6, Y0, Y6
-	VMINPS       Y6, Y9, Y6
-	VMAXPS       Y5, Y0, Y5
-	VMINPS       Y5, Y9, Y5
-
-w3clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w3alone
-	VADDPS -1(BX)(AX*1), Y3, Y3
-	VADDPS 31(BX)(AX*1), Y4, Y4
-	VADDPS 63(BX)(AX*1), Y2, Y2
-	VADDPS 95(BX)(AX*1), Y1, Y1
-	VADDPS 127(BX)(AX*1), Y7, Y7
-	VADDPS 159(BX)(AX*1), Y8, Y8
-	VADDPS 191(BX)(AX*1), Y6, Y6
-	VADDPS 223(BX)(AX*1), Y5, Y5
-
-w3alone:
-	VMOVUPS Y3, (BX)
-	VMOVUPS Y4, 32(BX)
-	VMOVUPS Y2, 64(BX)
-	VMOVUPS Y1, 96(BX)
-	VMOVUPS Y7, 128(BX)
-	VMOVUPS Y8, 160(BX)
-	VMOVUPS Y6, 192(BX)
-	VMOVUPS Y5, 224(BX)
-	ADDQ    8(CX), BX
-	MOVQ    BX, 104(CX)
-	ADDQ    $0x10, 112(CX)
-	ADDQ    $0x10, 120(CX)
-	SUBQ    $0x04, 80(CX)
+alone:
+	VMOVUPS Y3, (SI)
+	VMOVUPS Y4, 32(SI)
+	VMOVUPS Y2, 64(SI)
+	VMOVUPS Y1, 96(SI)
+	VMOVUPS Y7, 128(SI)
+	VMOVUPS Y8, 160(SI)
+	VMOVUPS Y6, 192(SI)
+	VMOVUPS Y5, 224(SI)
+	ADDQ    8(CX), SI
+	ADDQ    $0x04, DI
+	ADDQ    $0x00000080, R8
+	DECQ    R9
+	JNE     pixel
+	MOVQ    SI, 104(CX)
+	SUBQ    BX, 80(CX)
+	SHLQ    $0x02, BX
+	ADDQ    BX, 112(CX)
+	ADDQ    BX, 120(CX)
 	JMP     wide
 
 narrow:
@@ -5299,181 +4200,8 @@ nlateadd:
 	VMOVDQU  Y1, 96(AX)
 
 nlatedone:
-	MOVQ         104(CX), BX
-	MOVQ         120(CX), AX
-	MOVL         (AX), AX
-	ADDQ         40(CX), AX
-	MOVQ         536(SP), SI
-	VMOVDQU      (SI), Y0
-	VMOVDQU      32(SI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y4
-	VPSUBD       Y0, Y4, Y4
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VMOVDQU      64(SI), Y0
-	VMOVDQU      96(SI), Y5
-	VPUNPCKLWD   Y5, Y0, Y6
-	VPUNPCKHWD   Y5, Y0, Y0
-	VEXTRACTI128 $0x01, Y6, X5
-	VPMOVZXWD    X6, Y6
-	VPADDD       Y6, Y6, Y6
-	VMOVDQU      128(AX), Y7
-	VPSUBD       Y6, Y7, Y7
-	VPMOVZXWD    X5, Y5
-	VPADDD       Y5, Y5, Y5
-	VMOVDQU      192(AX), Y6
-	VPSUBD       Y5, Y6, Y6
-	VEXTRACTI128 $0x01, Y0, X5
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      160(AX), Y8
-	VPSUBD       Y0, Y8, Y8
-	VPMOVZXWD    X5, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      224(AX), Y5
-	VPSUBD       Y0, Y5, Y5
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y7, Y7
-	VCVTDQ2PS    Y8, Y8
-	VCVTDQ2PS    Y6, Y6
-	VCVTDQ2PS    Y5, Y5
-	MOVQ         128(CX), AX
-	TESTQ        AX, AX
-	JEQ          n0scaled
-	MOVQ         136(CX), SI
-	VMOVUPS      (AX), Y0
-	VMOVUPS      (SI), Y9
-	VFMADD213PS  Y9, Y0, Y3
-	VMOVUPS      32(AX), Y0
-	VMOVUPS      32(SI), Y9
-	VFMADD213PS  Y9, Y0, Y4
-	VMOVUPS      64(AX), Y0
-	VMOVUPS      64(SI), Y9
-	VFMADD213PS  Y9, Y0, Y2
-	VMOVUPS      96(AX), Y0
-	VMOVUPS      96(SI), Y9
-	VFMADD213PS  Y9, Y0, Y1
-	VMOVUPS      128(AX), Y0
-	VMOVUPS      128(SI), Y9
-	VFMADD213PS  Y9, Y0, Y7
-	VMOVUPS      160(AX), Y0
-	VMOVUPS      160(SI), Y9
-	VFMADD213PS  Y9, Y0, Y8
-	VMOVUPS      192(AX), Y0
-	VMOVUPS      192(SI), Y9
-	VFMADD213PS  Y9, Y0, Y6
-	VMOVUPS      224(AX), Y0
-	VMOVUPS      224(SI), Y9
-	VFMADD213PS  Y9, Y0, Y5
-
-n0scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       n0sloped
-	VXORPS    Y0, Y0, Y0
-	VMOVUPS   (AX), Y9
-	VMULPS    Y3, Y9, Y9
-	VCMPPS    $0x11, Y0, Y3, Y10
-	VBLENDVPS Y10, Y9, Y3, Y3
-	VMOVUPS   32(AX), Y9
-	VMULPS    Y4, Y9, Y9
-	VCMPPS    $0x11, Y0, Y4, Y10
-	VBLENDVPS Y10, Y9, Y4, Y4
-	VMOVUPS   64(AX), Y9
-	VMULPS    Y2, Y9, Y9
-	VCMPPS    $0x11, Y0, Y2, Y10
-	VBLENDVPS Y10, Y9, Y2, Y2
-	VMOVUPS   96(AX), Y9
-	VMULPS    Y1, Y9, Y9
-	VCMPPS    $0x11, Y0, Y1, Y10
-	VBLENDVPS Y10, Y9, Y1, Y1
-	VMOVUPS   128(AX), Y9
-	VMULPS    Y7, Y9, Y9
-	VCMPPS    $0x11, Y0, Y7, Y10
-	VBLENDVPS Y10, Y9, Y7, Y7
-	VMOVUPS   160(AX), Y9
-	VMULPS    Y8, Y9, Y9
-	VCMPPS    $0x11, Y0, Y8, Y10
-	VBLENDVPS Y10, Y9, Y8, Y8
-	VMOVUPS   192(AX), Y9
-	VMULPS    Y6, Y9, Y9
-	VCMPPS    $0x11, Y0, Y6, Y10
-	VBLENDVPS Y10, Y9, Y6, Y6
-	VMOVUPS   224(AX), Y9
-	VMULPS    Y5, Y9, Y9
-	VCMPPS    $0x11, Y0, Y5, Y0
-	VBLENDVPS Y0, Y9, Y5, Y5
-
-n0sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          n0clipped
-	VBROADCASTSS 160(CX), Y0
-	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y3, Y0, Y3
-	VMINPS       Y3, Y9, Y3
-	VMAXPS       Y4, Y0, Y4
-	VMINPS       Y4, Y9, Y4
-	VMAXPS       Y2, Y0, Y2
-	VMINPS       Y2, Y9, Y2
-	VMAXPS       Y1, Y0, Y1
-	VMINPS       Y1, Y9, Y1
-	VMAXPS       Y7, Y0, Y7
-	VMINPS       Y7, Y9, Y7
-	VMAXPS       Y8, Y0, Y8
-	VMINPS       Y8, Y9, Y8
-	VMAXPS       Y6, Y0, Y6
-	VMINPS       Y6, Y9, Y6
-	VMAXPS       Y5, Y0, Y5
-	VMINPS       Y5, Y9, Y5
-
-n0clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    n0alone
-	VADDPS -1(BX)(AX*1), Y3, Y3
-	VADDPS 31(BX)(AX*1), Y4, Y4
-	VADDPS 63(BX)(AX*1), Y2, Y2
-	VADDPS 95(BX)(AX*1), Y1, Y1
-	VADDPS 127(BX)(AX*1), Y7, Y7
-	VADDPS 159(BX)(AX*1), Y8, Y8
-	VADDPS 191(BX)(AX*1), Y6, Y6
-	VADDPS 223(BX)(AX*1), Y5, Y5
-
-n0alone:
-	VMOVUPS Y3, (BX)
-	VMOVUPS Y4, 32(BX)
-	VMOVUPS Y2, 64(BX)
-	VMOVUPS Y1, 96(BX)
-	VMOVUPS Y7, 128(BX)
-	VMOVUPS Y8, 160(BX)
-	VMOVUPS Y6, 192(BX)
-	VMOVUPS Y5, 224(BX)
-	ADDQ    8(CX), BX
-	MOVQ    BX, 104(CX)
-	ADDQ    $0x04, 112(CX)
-	ADDQ    $0x04, 120(CX)
-	SUBQ    $0x01, 80(CX)
-	JMP     narrow
+	MOVQ $0x00000001, BX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -5747,13 +4475,19 @@ wlateadd:
 	VMOVDQU  Y1, 224(AX)
 
 wlatedone:
-	MOVQ         104(CX), BX
-	MOVQ         120(CX), SI
-	MOVL         (SI), AX
+	MOVQ $0x00000004, BX
+
+store:
+	MOVQ 104(CX), SI
+	MOVQ 120(CX), DI
+	MOVQ BX, R9
+	MOVQ 280(SP), R8
+
+pixel:
+	MOVL         (DI), AX
 	ADDQ         40(CX), AX
-	MOVQ         280(SP), DI
-	VMOVDQU      (DI), Y0
-	VMOVDQU      32(DI), Y1
+	VMOVDQU      (R8), Y0
+	VMOVDQU      32(R8), Y1
 	VPUNPCKLWD   Y1, Y0, Y2
 	VPUNPCKHWD   Y1, Y0, Y0
 	VEXTRACTI128 $0x01, Y2, X1
@@ -5780,25 +4514,25 @@ wlatedone:
 	VCVTDQ2PS    Y1, Y1
 	MOVQ         128(CX), AX
 	TESTQ        AX, AX
-	JEQ          w0scaled
-	MOVQ         136(CX), DI
+	JEQ          scaled
+	MOVQ         136(CX), R10
 	VMOVUPS      (AX), Y0
-	VMOVUPS      (DI), Y5
+	VMOVUPS      (R10), Y5
 	VFMADD213PS  Y5, Y0, Y3
 	VMOVUPS      32(AX), Y0
-	VMOVUPS      32(DI), Y5
+	VMOVUPS      32(R10), Y5
 	VFMADD213PS  Y5, Y0, Y4
 	VMOVUPS      64(AX), Y0
-	VMOVUPS      64(DI), Y5
+	VMOVUPS      64(R10), Y5
 	VFMADD213PS  Y5, Y0, Y2
 	VMOVUPS      96(AX), Y0
-	VMOVUPS      96(DI), Y5
+	VMOVUPS      96(R10), Y5
 	VFMADD213PS  Y5, Y0, Y1
 
-w0scaled:
+scaled:
 	MOVQ      144(CX), AX
 	TESTQ     AX, AX
-	JEQ       w0sloped
+	JEQ       sloped
 	VXORPS    Y0, Y0, Y0
 	VMOVUPS   (AX), Y5
 	VMULPS    Y3, Y5, Y5
@@ -5817,10 +4551,10 @@ w0scaled:
 	VCMPPS    $0x11, Y0, Y1, Y0
 	VBLENDVPS Y0, Y5, Y1, Y1
 
-w0sloped:
+sloped:
 	MOVQ         152(CX), AX
 	TESTQ        AX, AX
-	JEQ          w0clipped
+	JEQ          clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y5
 	VMAXPS       Y3, Y0, Y3
@@ -5832,319 +4566,30 @@ w0sloped:
 	VMAXPS       Y1, Y0, Y1
 	VMINPS       Y1, Y5, Y1
 
-w0clipped:
+clipped:
 	MOVQ   168(CX), AX
 	TESTQ  AX, AX
-	JEQ    w0alone
-	VADDPS -1(BX)(AX*1), Y3, Y3
-	VADDPS 31(BX)(AX*1), Y4, Y4
-	VADDPS 63(BX)(AX*1), Y2, Y2
-	VADDPS 95(BX)(AX*1), Y1, Y1
+	JEQ    alone
+	VADDPS -1(SI)(AX*1), Y3, Y3
+	VADDPS 31(SI)(AX*1), Y4, Y4
+	VADDPS 63(SI)(AX*1), Y2, Y2
+	VADDPS 95(SI)(AX*1), Y1, Y1
 
-w0alone:
-	VMOVUPS      Y3, (BX)
-	VMOVUPS      Y4, 32(BX)
-	VMOVUPS      Y2, 64(BX)
-	VMOVUPS      Y1, 96(BX)
-	ADDQ         8(CX), BX
-	MOVL         4(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         280(SP), DI
-	VMOVDQU      64(DI), Y0
-	VMOVDQU      96(DI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y4
-	VPSUBD       Y0, Y4, Y4
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	MOVQ         128(CX), AX
-	TESTQ        AX, AX
-	JEQ          w1scaled
-	MOVQ         136(CX), DI
-	VMOVUPS      (AX), Y0
-	VMOVUPS      (DI), Y5
-	VFMADD213PS  Y5, Y0, Y3
-	VMOVUPS      32(AX), Y0
-	VMOVUPS      32(DI), Y5
-	VFMADD213PS  Y5, Y0, Y4
-	VMOVUPS      64(AX), Y0
-	VMOVUPS      64(DI), Y5
-	VFMADD213PS  Y5, Y0, Y2
-	VMOVUPS      96(AX), Y0
-	VMOVUPS      96(DI), Y5
-	VFMADD213PS  Y5, Y0, Y1
-
-w1scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w1sloped
-	VXORPS    Y0, Y0, Y0
-	VMOVUPS   (AX), Y5
-	VMULPS    Y3, Y5, Y5
-	VCMPPS    $0x11, Y0, Y3, Y6
-	VBLENDVPS Y6, Y5, Y3, Y3
-	VMOVUPS   32(AX), Y5
-	VMULPS    Y4, Y5, Y5
-	VCMPPS    $0x11, Y0, Y4, Y6
-	VBLENDVPS Y6, Y5, Y4, Y4
-	VMOVUPS   64(AX), Y5
-	VMULPS    Y2, Y5, Y5
-	VCMPPS    $0x11, Y0, Y2, Y6
-	VBLENDVPS Y6, Y5, Y2, Y2
-	VMOVUPS   96(AX), Y5
-	VMULPS    Y1, Y5, Y5
-	VCMPPS    $0x11, Y0, Y1, Y0
-	VBLENDVPS Y0, Y5, Y1, Y1
-
-w1sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w1clipped
-	VBROADCASTSS 160(CX), Y0
-	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y3, Y0, Y3
-	VMINPS       Y3, Y5, Y3
-	VMAXPS       Y4, Y0, Y4
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y2, Y0, Y2
-	VMINPS       Y2, Y5, Y2
-	VMAXPS       Y1, Y0, Y1
-	VMINPS       Y1, Y5, Y1
-
-w1clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w1alone
-	VADDPS -1(BX)(AX*1), Y3, Y3
-	VADDPS 31(BX)(AX*1), Y4, Y4
-	VADDPS 63(BX)(AX*1), Y2, Y2
-	VADDPS 95(BX)(AX*1), Y1, Y1
-
-w1alone:
-	VMOVUPS      Y3, (BX)
-	VMOVUPS      Y4, 32(BX)
-	VMOVUPS      Y2, 64(BX)
-	VMOVUPS      Y1, 96(BX)
-	ADDQ         8(CX), BX
-	MOVL         8(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         280(SP), DI
-	VMOVDQU      128(DI), Y0
-	VMOVDQU      160(DI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y4
-	VPSUBD       Y0, Y4, Y4
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	MOVQ         128(CX), AX
-	TESTQ        AX, AX
-	JEQ          w2scaled
-	MOVQ         136(CX), DI
-	VMOVUPS      (AX), Y0
-	VMOVUPS      (DI), Y5
-	VFMADD213PS  Y5, Y0, Y3
-	VMOVUPS      32(AX), Y0
-	VMOVUPS      32(DI), Y5
-	VFMADD213PS  Y5, Y0, Y4
-	VMOVUPS      64(AX), Y0
-	VMOVUPS      64(DI), Y5
-	VFMADD213PS  Y5, Y0, Y2
-	VMOVUPS      96(AX), Y0
-	VMOVUPS      96(DI), Y5
-	VFMADD213PS  Y5, Y0, Y1
-
-w2scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w2sloped
-	VXORPS    Y0, Y0, Y0
-	VMOVUPS   (AX), Y5
-	VMULPS    Y3, Y5, Y5
-	VCMPPS    $0x11, Y0, Y3, Y6
-	VBLENDVPS Y6, Y5, Y3, Y3
-	VMOVUPS   32(AX), Y5
-	VMULPS    Y4, Y5, Y5
-	VCMPPS    $0x11, Y0, Y4, Y6
-	VBLENDVPS Y6, Y5, Y4, Y4
-	VMOVUPS   64(AX), Y5
-	VMULPS    Y2, Y5, Y5
-	VCMPPS    $0x11, Y0, Y2, Y6
-	VBLENDVPS Y6, Y5, Y2, Y2
-	VMOVUPS   96(AX), Y5
-	VMULPS    Y1, Y5, Y5
-	VCMPPS    $0x11, Y0, Y1, Y0
-	VBLENDVPS Y0, Y5, Y1, Y1
-
-w2sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w2clipped
-	VBROADCASTSS 160(CX), Y0
-	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y3, Y0, Y3
-	VMINPS       Y3, Y5, Y3
-	VMAXPS       Y4, Y0, Y4
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y2, Y0, Y2
-	VMINPS       Y2, Y5, Y2
-	VMAXPS       Y1, Y0, Y1
-	VMINPS       Y1, Y5, Y1
-
-w2clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w2alone
-	VADDPS -1(BX)(AX*1), Y3, Y3
-	VADDPS 31(BX)(AX*1), Y4, Y4
-	VADDPS 63(BX)(AX*1), Y2, Y2
-	VADDPS 95(BX)(AX*1), Y1, Y1
-
-w2alone:
-	VMOVUPS      Y3, (BX)
-	VMOVUPS      Y4, 32(BX)
-	VMOVUPS      Y2, 64(BX)
-	VMOVUPS      Y1, 96(BX)
-	ADDQ         8(CX), BX
-	MOVL         12(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         280(SP), SI
-	VMOVDQU      192(SI), Y0
-	VMOVDQU      224(SI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y4
-	VPSUBD       Y0, Y4, Y4
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	MOVQ         128(CX), AX
-	TESTQ        AX, AX
-	JEQ          w3scaled
-	MOVQ         136(CX), SI
-	VMOVUPS      (AX), Y0
-	VMOVUPS      (SI), Y5
-	VFMADD213PS  Y5, Y0, Y3
-	VMOVUPS      32(AX), Y0
-	VMOVUPS      32(SI), Y5
-	VFMADD213PS  Y5, Y0, Y4
-	VMOVUPS      64(AX), Y0
-	VMOVUPS      64(SI), Y5
-	VFMADD213PS  Y5, Y0, Y2
-	VMOVUPS      96(AX), Y0
-	VMOVUPS      96(SI), Y5
-	VFMADD213PS  Y5, Y0, Y1
-
-w3scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w3sloped
-	VXORPS    Y0, Y0, Y0
-	VMOVUPS   (AX), Y5
-	VMULPS    Y3, Y5, Y5
-	VCMPPS    $0x11, Y0, Y3, Y6
-	VBLENDVPS Y6, Y5, Y3, Y3
-	VMOVUPS   32(AX), Y5
-	VMULPS    Y4, Y5, Y5
-	VCMPPS    $0x11, Y0, Y4, Y6
-	VBLENDVPS Y6, Y5, Y4, Y4
-	VMOVUPS   64(AX), Y5
-	VMULPS    Y2, Y5, Y5
-	VCMPPS    $0x11, Y0, Y2, Y6
-	VBLENDVPS Y6, Y5, Y2, Y2
-	VMOVUPS   96(AX), Y5
-	VMULPS    Y1, Y5, Y5
-	VCMPPS    $0x11, Y0, Y1, Y0
-	VBLENDVPS Y0, Y5, Y1, Y1
-
-w3sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w3clipped
-	VBROADCASTSS 160(CX), Y0
-	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y3, Y0, Y3
-	VMINPS       Y3, Y5, Y3
-	VMAXPS       Y4, Y0, Y4
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y2, Y0, Y2
-	VMINPS       Y2, Y5, Y2
-	VMAXPS       Y1, Y0, Y1
-	VMINPS       Y1, Y5, Y1
-
-w3clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w3alone
-	VADDPS -1(BX)(AX*1), Y3, Y3
-	VADDPS 31(BX)(AX*1), Y4, Y4
-	VADDPS 63(BX)(AX*1), Y2, Y2
-	VADDPS 95(BX)(AX*1), Y1, Y1
-
-w3alone:
-	VMOVUPS Y3, (BX)
-	VMOVUPS Y4, 32(BX)
-	VMOVUPS Y2, 64(BX)
-	VMOVUPS Y1, 96(BX)
-	ADDQ    8(CX), BX
-	MOVQ    BX, 104(CX)
-	ADDQ    $0x10, 112(CX)
-	ADDQ    $0x10, 120(CX)
-	SUBQ    $0x04, 80(CX)
+alone:
+	VMOVUPS Y3, (SI)
+	VMOVUPS Y4, 32(SI)
+	VMOVUPS Y2, 64(SI)
+	VMOVUPS Y1, 96(SI)
+	ADDQ    8(CX), SI
+	ADDQ    $0x04, DI
+	ADDQ    $0x00000040, R8
+	DECQ    R9
+	JNE     pixel
+	MOVQ    SI, 104(CX)
+	SUBQ    BX, 80(CX)
+	SHLQ    $0x02, BX
+	ADDQ    BX, 112(CX)
+	ADDQ    BX, 120(CX)
 	JMP     wide
 
 narrow:
@@ -6274,111 +4719,8 @@ nlateadd:
 	VMOVDQU  Y0, 32(AX)
 
 nlatedone:
-	MOVQ         104(CX), BX
-	MOVQ         120(CX), AX
-	MOVL         (AX), AX
-	ADDQ         40(CX), AX
-	MOVQ         280(SP), SI
-	VMOVDQU      (SI), Y0
-	VMOVDQU      32(SI), Y1
-	VPUNPCKLWD   Y1, Y0, Y2
-	VPUNPCKHWD   Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXWD    X2, Y2
-	VPADDD       Y2, Y2, Y2
-	VMOVDQU      (AX), Y3
-	VPSUBD       Y2, Y3, Y3
-	VPMOVZXWD    X1, Y1
-	VPADDD       Y1, Y1, Y1
-	VMOVDQU      64(AX), Y2
-	VPSUBD       Y1, Y2, Y2
-	VEXTRACTI128 $0x01, Y0, X1
-	VPMOVZXWD    X0, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      32(AX), Y4
-	VPSUBD       Y0, Y4, Y4
-	VPMOVZXWD    X1, Y0
-	VPADDD       Y0, Y0, Y0
-	VMOVDQU      96(AX), Y1
-	VPSUBD       Y0, Y1, Y1
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	MOVQ         128(CX), AX
-	TESTQ        AX, AX
-	JEQ          n0scaled
-	MOVQ         136(CX), SI
-	VMOVUPS      (AX), Y0
-	VMOVUPS      (SI), Y5
-	VFMADD213PS  Y5, Y0, Y3
-	VMOVUPS      32(AX), Y0
-	VMOVUPS      32(SI), Y5
-	VFMADD213PS  Y5, Y0, Y4
-	VMOVUPS      64(AX), Y0
-	VMOVUPS      64(SI), Y5
-	VFMADD213PS  Y5, Y0, Y2
-	VMOVUPS      96(AX), Y0
-	VMOVUPS      96(SI), Y5
-	VFMADD213PS  Y5, Y0, Y1
-
-n0scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       n0sloped
-	VXORPS    Y0, Y0, Y0
-	VMOVUPS   (AX), Y5
-	VMULPS    Y3, Y5, Y5
-	VCMPPS    $0x11, Y0, Y3, Y6
-	VBLENDVPS Y6, Y5, Y3, Y3
-	VMOVUPS   32(AX), Y5
-	VMULPS    Y4, Y5, Y5
-	VCMPPS    $0x11, Y0, Y4, Y6
-	VBLENDVPS Y6, Y5, Y4, Y4
-	VMOVUPS   64(AX), Y5
-	VMULPS    Y2, Y5, Y5
-	VCMPPS    $0x11, Y0, Y2, Y6
-	VBLENDVPS Y6, Y5, Y2, Y2
-	VMOVUPS   96(AX), Y5
-	VMULPS    Y1, Y5, Y5
-	VCMPPS    $0x11, Y0, Y1, Y0
-	VBLENDVPS Y0, Y5, Y1, Y1
-
-n0sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          n0clipped
-	VBROADCASTSS 160(CX), Y0
-	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y3, Y0, Y3
-	VMINPS       Y3, Y5, Y3
-	VMAXPS       Y4, Y0, Y4
-	VMINPS       Y4, Y5, Y4
-	VMAXPS       Y2, Y0, Y2
-	VMINPS       Y2, Y5, Y2
-	VMAXPS       Y1, Y0, Y1
-	VMINPS       Y1, Y5, Y1
-
-n0clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    n0alone
-	VADDPS -1(BX)(AX*1), Y3, Y3
-	VADDPS 31(BX)(AX*1), Y4, Y4
-	VADDPS 63(BX)(AX*1), Y2, Y2
-	VADDPS 95(BX)(AX*1), Y1, Y1
-
-n0alone:
-	VMOVUPS Y3, (BX)
-	VMOVUPS Y4, 32(BX)
-	VMOVUPS Y2, 64(BX)
-	VMOVUPS Y1, 96(BX)
-	ADDQ    8(CX), BX
-	MOVQ    BX, 104(CX)
-	ADDQ    $0x04, 112(CX)
-	ADDQ    $0x04, 120(CX)
-	SUBQ    $0x01, 80(CX)
-	JMP     narrow
+	MOVQ $0x00000001, BX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -6652,12 +4994,18 @@ wlateadd:
 	VMOVDQU      Y0, 192(AX)
 
 wlatedone:
-	MOVQ         104(CX), BX
-	MOVQ         120(CX), SI
-	MOVL         (SI), AX
+	MOVQ $0x00000004, BX
+
+store:
+	MOVQ 104(CX), SI
+	MOVQ 120(CX), DI
+	MOVQ BX, R9
+	MOVQ 280(SP), R8
+
+pixel:
+	MOVL         (DI), AX
 	ADDQ         40(CX), AX
-	MOVQ         280(SP), DI
-	VMOVDQU      (DI), Y0
+	VMOVDQU      (R8), Y0
 	VMOVDQU      (AX), Y1
 	VPACKSSDW    32(AX), Y1, Y1
 	VPERMQ       $0xd8, Y1, Y1
@@ -6667,57 +5015,17 @@ wlatedone:
 	VPMOVMSKB    X1, AX
 	XORL         $0x0000ffff, AX
 	XORQ         88(CX), AX
-	MOVQ         AX, (BX)
-	ADDQ         8(CX), BX
-	MOVL         4(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         280(SP), DI
-	VMOVDQU      64(DI), Y0
-	VMOVDQU      (AX), Y1
-	VPACKSSDW    32(AX), Y1, Y1
-	VPERMQ       $0xd8, Y1, Y1
-	VPCMPGTW     Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y0, X1
-	VPACKSSWB    X1, X0, X1
-	VPMOVMSKB    X1, AX
-	XORL         $0x0000ffff, AX
-	XORQ         88(CX), AX
-	MOVQ         AX, (BX)
-	ADDQ         8(CX), BX
-	MOVL         8(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         280(SP), DI
-	VMOVDQU      128(DI), Y0
-	VMOVDQU      (AX), Y1
-	VPACKSSDW    32(AX), Y1, Y1
-	VPERMQ       $0xd8, Y1, Y1
-	VPCMPGTW     Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y0, X1
-	VPACKSSWB    X1, X0, X1
-	VPMOVMSKB    X1, AX
-	XORL         $0x0000ffff, AX
-	XORQ         88(CX), AX
-	MOVQ         AX, (BX)
-	ADDQ         8(CX), BX
-	MOVL         12(SI), AX
-	ADDQ         40(CX), AX
-	MOVQ         280(SP), SI
-	VMOVDQU      192(SI), Y0
-	VMOVDQU      (AX), Y1
-	VPACKSSDW    32(AX), Y1, Y1
-	VPERMQ       $0xd8, Y1, Y1
-	VPCMPGTW     Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y0, X1
-	VPACKSSWB    X1, X0, X1
-	VPMOVMSKB    X1, AX
-	XORL         $0x0000ffff, AX
-	XORQ         88(CX), AX
-	MOVQ         AX, (BX)
-	ADDQ         8(CX), BX
-	MOVQ         BX, 104(CX)
-	ADDQ         $0x10, 112(CX)
-	ADDQ         $0x10, 120(CX)
-	SUBQ         $0x04, 80(CX)
+	MOVQ         AX, (SI)
+	ADDQ         8(CX), SI
+	ADDQ         $0x04, DI
+	ADDQ         $0x00000040, R8
+	DECQ         R9
+	JNE          pixel
+	MOVQ         SI, 104(CX)
+	SUBQ         BX, 80(CX)
+	SHLQ         $0x02, BX
+	ADDQ         BX, 112(CX)
+	ADDQ         BX, 120(CX)
 	JMP          wide
 
 narrow:
@@ -6841,28 +5149,8 @@ nlateadd:
 	VMOVDQU      Y1, (AX)
 
 nlatedone:
-	MOVQ         104(CX), BX
-	MOVQ         120(CX), AX
-	MOVL         (AX), AX
-	ADDQ         40(CX), AX
-	MOVQ         280(SP), SI
-	VMOVDQU      (SI), Y0
-	VMOVDQU      (AX), Y1
-	VPACKSSDW    32(AX), Y1, Y1
-	VPERMQ       $0xd8, Y1, Y1
-	VPCMPGTW     Y1, Y0, Y0
-	VEXTRACTI128 $0x01, Y0, X1
-	VPACKSSWB    X1, X0, X1
-	VPMOVMSKB    X1, AX
-	XORL         $0x0000ffff, AX
-	XORQ         88(CX), AX
-	MOVQ         AX, (BX)
-	ADDQ         8(CX), BX
-	MOVQ         BX, 104(CX)
-	ADDQ         $0x04, 112(CX)
-	ADDQ         $0x04, 120(CX)
-	SUBQ         $0x01, 80(CX)
-	JMP          narrow
+	MOVQ $0x00000001, BX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -7136,68 +5424,37 @@ wlateadd:
 	VMOVDQU      Y0, 192(AX)
 
 wlatedone:
-	MOVQ      104(CX), BX
-	MOVQ      120(CX), SI
-	MOVL      (SI), AX
+	MOVQ $0x00000004, BX
+
+store:
+	MOVQ 104(CX), SI
+	MOVQ 120(CX), DI
+	MOVQ BX, R9
+	MOVQ 280(SP), R8
+
+pixel:
+	MOVL      (DI), AX
 	ADDQ      40(CX), AX
-	MOVQ      280(SP), DI
-	VPMOVZXWD (DI), Y0
+	VPMOVZXWD (R8), Y0
 	VPADDD    Y0, Y0, Y0
 	VMOVDQU   (AX), Y1
 	VPSUBD    Y0, Y1, Y1
-	VMOVDQU   Y1, (BX)
-	VPMOVZXWD 16(DI), Y0
+	VMOVDQU   Y1, (SI)
+	VPMOVZXWD 16(R8), Y0
 	VPADDD    Y0, Y0, Y0
 	VMOVDQU   32(AX), Y1
 	VPSUBD    Y0, Y1, Y1
-	VMOVDQU   Y1, 32(BX)
-	ADDQ      8(CX), BX
-	MOVL      4(SI), AX
-	ADDQ      40(CX), AX
-	MOVQ      280(SP), DI
-	VPMOVZXWD 64(DI), Y0
-	VPADDD    Y0, Y0, Y0
-	VMOVDQU   (AX), Y1
-	VPSUBD    Y0, Y1, Y1
-	VMOVDQU   Y1, (BX)
-	VPMOVZXWD 80(DI), Y0
-	VPADDD    Y0, Y0, Y0
-	VMOVDQU   32(AX), Y1
-	VPSUBD    Y0, Y1, Y1
-	VMOVDQU   Y1, 32(BX)
-	ADDQ      8(CX), BX
-	MOVL      8(SI), AX
-	ADDQ      40(CX), AX
-	MOVQ      280(SP), DI
-	VPMOVZXWD 128(DI), Y0
-	VPADDD    Y0, Y0, Y0
-	VMOVDQU   (AX), Y1
-	VPSUBD    Y0, Y1, Y1
-	VMOVDQU   Y1, (BX)
-	VPMOVZXWD 144(DI), Y0
-	VPADDD    Y0, Y0, Y0
-	VMOVDQU   32(AX), Y1
-	VPSUBD    Y0, Y1, Y1
-	VMOVDQU   Y1, 32(BX)
-	ADDQ      8(CX), BX
-	MOVL      12(SI), AX
-	ADDQ      40(CX), AX
-	MOVQ      280(SP), SI
-	VPMOVZXWD 192(SI), Y0
-	VPADDD    Y0, Y0, Y0
-	VMOVDQU   (AX), Y1
-	VPSUBD    Y0, Y1, Y1
-	VMOVDQU   Y1, (BX)
-	VPMOVZXWD 208(SI), Y0
-	VPADDD    Y0, Y0, Y0
-	VMOVDQU   32(AX), Y1
-	VPSUBD    Y0, Y1, Y1
-	VMOVDQU   Y1, 32(BX)
-	ADDQ      8(CX), BX
-	MOVQ      BX, 104(CX)
-	ADDQ      $0x10, 112(CX)
-	ADDQ      $0x10, 120(CX)
-	SUBQ      $0x04, 80(CX)
+	VMOVDQU   Y1, 32(SI)
+	ADDQ      8(CX), SI
+	ADDQ      $0x04, DI
+	ADDQ      $0x00000040, R8
+	DECQ      R9
+	JNE       pixel
+	MOVQ      SI, 104(CX)
+	SUBQ      BX, 80(CX)
+	SHLQ      $0x02, BX
+	ADDQ      BX, 112(CX)
+	ADDQ      BX, 120(CX)
 	JMP       wide
 
 narrow:
@@ -7321,27 +5578,8 @@ nlateadd:
 	VMOVDQU      Y1, (AX)
 
 nlatedone:
-	MOVQ      104(CX), BX
-	MOVQ      120(CX), AX
-	MOVL      (AX), AX
-	ADDQ      40(CX), AX
-	MOVQ      280(SP), SI
-	VPMOVZXWD (SI), Y0
-	VPADDD    Y0, Y0, Y0
-	VMOVDQU   (AX), Y1
-	VPSUBD    Y0, Y1, Y1
-	VMOVDQU   Y1, (BX)
-	VPMOVZXWD 16(SI), Y0
-	VPADDD    Y0, Y0, Y0
-	VMOVDQU   32(AX), Y1
-	VPSUBD    Y0, Y1, Y1
-	VMOVDQU   Y1, 32(BX)
-	ADDQ      8(CX), BX
-	MOVQ      BX, 104(CX)
-	ADDQ      $0x04, 112(CX)
-	ADDQ      $0x04, 120(CX)
-	SUBQ      $0x01, 80(CX)
-	JMP       narrow
+	MOVQ $0x00000001, BX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -7615,16 +5853,22 @@ wlateadd:
 	VMOVDQU      Y0, 192(AX)
 
 wlatedone:
-	MOVQ        104(CX), BX
-	MOVQ        120(CX), SI
-	MOVL        (SI), AX
+	MOVQ $0x00000004, BX
+
+store:
+	MOVQ 104(CX), SI
+	MOVQ 120(CX), DI
+	MOVQ BX, R9
+	MOVQ 280(SP), R8
+
+pixel:
+	MOVL        (DI), AX
 	ADDQ        40(CX), AX
-	MOVQ        280(SP), DI
-	VPMOVZXWD   (DI), Y0
+	VPMOVZXWD   (R8), Y0
 	VPADDD      Y0, Y0, Y0
 	VMOVDQU     (AX), Y1
 	VPSUBD      Y0, Y1, Y1
-	VPMOVZXWD   16(DI), Y0
+	VPMOVZXWD   16(R8), Y0
 	VPADDD      Y0, Y0, Y0
 	VMOVDQU     32(AX), Y2
 	VPSUBD      Y0, Y2, Y2
@@ -7632,19 +5876,19 @@ wlatedone:
 	VCVTDQ2PS   Y2, Y2
 	MOVQ        128(CX), AX
 	TESTQ       AX, AX
-	JEQ         w0scaled
-	MOVQ        136(CX), DI
+	JEQ         scaled
+	MOVQ        136(CX), R10
 	VMOVUPS     (AX), Y0
-	VMOVUPS     (DI), Y3
+	VMOVUPS     (R10), Y3
 	VFMADD213PS Y3, Y0, Y1
 	VMOVUPS     32(AX), Y0
-	VMOVUPS     32(DI), Y3
+	VMOVUPS     32(R10), Y3
 	VFMADD213PS Y3, Y0, Y2
 
-w0scaled:
+scaled:
 	MOVQ      144(CX), AX
 	TESTQ     AX, AX
-	JEQ       w0sloped
+	JEQ       sloped
 	VXORPS    Y0, Y0, Y0
 	VMOVUPS   (AX), Y3
 	VMULPS    Y1, Y3, Y3
@@ -7655,10 +5899,10 @@ w0scaled:
 	VCMPPS    $0x11, Y0, Y2, Y0
 	VBLENDVPS Y0, Y3, Y2, Y2
 
-w0sloped:
+sloped:
 	MOVQ         152(CX), AX
 	TESTQ        AX, AX
-	JEQ          w0clipped
+	JEQ          clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y3
 	VMAXPS       Y1, Y0, Y1
@@ -7666,201 +5910,26 @@ w0sloped:
 	VMAXPS       Y2, Y0, Y2
 	VMINPS       Y2, Y3, Y2
 
-w0clipped:
+clipped:
 	MOVQ   168(CX), AX
 	TESTQ  AX, AX
-	JEQ    w0alone
-	VADDPS -1(BX)(AX*1), Y1, Y1
-	VADDPS 31(BX)(AX*1), Y2, Y2
+	JEQ    alone
+	VADDPS -1(SI)(AX*1), Y1, Y1
+	VADDPS 31(SI)(AX*1), Y2, Y2
 
-w0alone:
-	VMOVUPS     Y1, (BX)
-	VMOVUPS     Y2, 32(BX)
-	ADDQ        8(CX), BX
-	MOVL        4(SI), AX
-	ADDQ        40(CX), AX
-	MOVQ        280(SP), DI
-	VPMOVZXWD   64(DI), Y0
-	VPADDD      Y0, Y0, Y0
-	VMOVDQU     (AX), Y1
-	VPSUBD      Y0, Y1, Y1
-	VPMOVZXWD   80(DI), Y0
-	VPADDD      Y0, Y0, Y0
-	VMOVDQU     32(AX), Y2
-	VPSUBD      Y0, Y2, Y2
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w1scaled
-	MOVQ        136(CX), DI
-	VMOVUPS     (AX), Y0
-	VMOVUPS     (DI), Y3
-	VFMADD213PS Y3, Y0, Y1
-	VMOVUPS     32(AX), Y0
-	VMOVUPS     32(DI), Y3
-	VFMADD213PS Y3, Y0, Y2
-
-w1scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w1sloped
-	VXORPS    Y0, Y0, Y0
-	VMOVUPS   (AX), Y3
-	VMULPS    Y1, Y3, Y3
-	VCMPPS    $0x11, Y0, Y1, Y4
-	VBLENDVPS Y4, Y3, Y1, Y1
-	VMOVUPS   32(AX), Y3
-	VMULPS    Y2, Y3, Y3
-	VCMPPS    $0x11, Y0, Y2, Y0
-	VBLENDVPS Y0, Y3, Y2, Y2
-
-w1sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w1clipped
-	VBROADCASTSS 160(CX), Y0
-	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y1, Y0, Y1
-	VMINPS       Y1, Y3, Y1
-	VMAXPS       Y2, Y0, Y2
-	VMINPS       Y2, Y3, Y2
-
-w1clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w1alone
-	VADDPS -1(BX)(AX*1), Y1, Y1
-	VADDPS 31(BX)(AX*1), Y2, Y2
-
-w1alone:
-	VMOVUPS     Y1, (BX)
-	VMOVUPS     Y2, 32(BX)
-	ADDQ        8(CX), BX
-	MOVL        8(SI), AX
-	ADDQ        40(CX), AX
-	MOVQ        280(SP), DI
-	VPMOVZXWD   128(DI), Y0
-	VPADDD      Y0, Y0, Y0
-	VMOVDQU     (AX), Y1
-	VPSUBD      Y0, Y1, Y1
-	VPMOVZXWD   144(DI), Y0
-	VPADDD      Y0, Y0, Y0
-	VMOVDQU     32(AX), Y2
-	VPSUBD      Y0, Y2, Y2
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w2scaled
-	MOVQ        136(CX), DI
-	VMOVUPS     (AX), Y0
-	VMOVUPS     (DI), Y3
-	VFMADD213PS Y3, Y0, Y1
-	VMOVUPS     32(AX), Y0
-	VMOVUPS     32(DI), Y3
-	VFMADD213PS Y3, Y0, Y2
-
-w2scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w2sloped
-	VXORPS    Y0, Y0, Y0
-	VMOVUPS   (AX), Y3
-	VMULPS    Y1, Y3, Y3
-	VCMPPS    $0x11, Y0, Y1, Y4
-	VBLENDVPS Y4, Y3, Y1, Y1
-	VMOVUPS   32(AX), Y3
-	VMULPS    Y2, Y3, Y3
-	VCMPPS    $0x11, Y0, Y2, Y0
-	VBLENDVPS Y0, Y3, Y2, Y2
-
-w2sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w2clipped
-	VBROADCASTSS 160(CX), Y0
-	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y1, Y0, Y1
-	VMINPS       Y1, Y3, Y1
-	VMAXPS       Y2, Y0, Y2
-	VMINPS       Y2, Y3, Y2
-
-w2clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w2alone
-	VADDPS -1(BX)(AX*1), Y1, Y1
-	VADDPS 31(BX)(AX*1), Y2, Y2
-
-w2alone:
-	VMOVUPS     Y1, (BX)
-	VMOVUPS     Y2, 32(BX)
-	ADDQ        8(CX), BX
-	MOVL        12(SI), AX
-	ADDQ        40(CX), AX
-	MOVQ        280(SP), SI
-	VPMOVZXWD   192(SI), Y0
-	VPADDD      Y0, Y0, Y0
-	VMOVDQU     (AX), Y1
-	VPSUBD      Y0, Y1, Y1
-	VPMOVZXWD   208(SI), Y0
-	VPADDD      Y0, Y0, Y0
-	VMOVDQU     32(AX), Y2
-	VPSUBD      Y0, Y2, Y2
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w3scaled
-	MOVQ        136(CX), SI
-	VMOVUPS     (AX), Y0
-	VMOVUPS     (SI), Y3
-	VFMADD213PS Y3, Y0, Y1
-	VMOVUPS     32(AX), Y0
-	VMOVUPS     32(SI), Y3
-	VFMADD213PS Y3, Y0, Y2
-
-w3scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w3sloped
-	VXORPS    Y0, Y0, Y0
-	VMOVUPS   (AX), Y3
-	VMULPS    Y1, Y3, Y3
-	VCMPPS    $0x11, Y0, Y1, Y4
-	VBLENDVPS Y4, Y3, Y1, Y1
-	VMOVUPS   32(AX), Y3
-	VMULPS    Y2, Y3, Y3
-	VCMPPS    $0x11, Y0, Y2, Y0
-	VBLENDVPS Y0, Y3, Y2, Y2
-
-w3sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w3clipped
-	VBROADCASTSS 160(CX), Y0
-	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y1, Y0, Y1
-	VMINPS       Y1, Y3, Y1
-	VMAXPS       Y2, Y0, Y2
-	VMINPS       Y2, Y3, Y2
-
-w3clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w3alone
-	VADDPS -1(BX)(AX*1), Y1, Y1
-	VADDPS 31(BX)(AX*1), Y2, Y2
-
-w3alone:
-	VMOVUPS Y1, (BX)
-	VMOVUPS Y2, 32(BX)
-	ADDQ    8(CX), BX
-	MOVQ    BX, 104(CX)
-	ADDQ    $0x10, 112(CX)
-	ADDQ    $0x10, 120(CX)
-	SUBQ    $0x04, 80(CX)
+alone:
+	VMOVUPS Y1, (SI)
+	VMOVUPS Y2, 32(SI)
+	ADDQ    8(CX), SI
+	ADDQ    $0x04, DI
+	ADDQ    $0x00000040, R8
+	DECQ    R9
+	JNE     pixel
+	MOVQ    SI, 104(CX)
+	SUBQ    BX, 80(CX)
+	SHLQ    $0x02, BX
+	ADDQ    BX, 112(CX)
+	ADDQ    BX, 120(CX)
 	JMP     wide
 
 narrow:
@@ -7984,73 +6053,8 @@ nlateadd:
 	VMOVDQU      Y1, (AX)
 
 nlatedone:
-	MOVQ        104(CX), BX
-	MOVQ        120(CX), AX
-	MOVL        (AX), AX
-	ADDQ        40(CX), AX
-	MOVQ        280(SP), SI
-	VPMOVZXWD   (SI), Y0
-	VPADDD      Y0, Y0, Y0
-	VMOVDQU     (AX), Y1
-	VPSUBD      Y0, Y1, Y1
-	VPMOVZXWD   16(SI), Y0
-	VPADDD      Y0, Y0, Y0
-	VMOVDQU     32(AX), Y2
-	VPSUBD      Y0, Y2, Y2
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         n0scaled
-	MOVQ        136(CX), SI
-	VMOVUPS     (AX), Y0
-	VMOVUPS     (SI), Y3
-	VFMADD213PS Y3, Y0, Y1
-	VMOVUPS     32(AX), Y0
-	VMOVUPS     32(SI), Y3
-	VFMADD213PS Y3, Y0, Y2
-
-n0scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       n0sloped
-	VXORPS    Y0, Y0, Y0
-	VMOVUPS   (AX), Y3
-	VMULPS    Y1, Y3, Y3
-	VCMPPS    $0x11, Y0, Y1, Y4
-	VBLENDVPS Y4, Y3, Y1, Y1
-	VMOVUPS   32(AX), Y3
-	VMULPS    Y2, Y3, Y3
-	VCMPPS    $0x11, Y0, Y2, Y0
-	VBLENDVPS Y0, Y3, Y2, Y2
-
-n0sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          n0clipped
-	VBROADCASTSS 160(CX), Y0
-	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y1, Y0, Y1
-	VMINPS       Y1, Y3, Y1
-	VMAXPS       Y2, Y0, Y2
-	VMINPS       Y2, Y3, Y2
-
-n0clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    n0alone
-	VADDPS -1(BX)(AX*1), Y1, Y1
-	VADDPS 31(BX)(AX*1), Y2, Y2
-
-n0alone:
-	VMOVUPS Y1, (BX)
-	VMOVUPS Y2, 32(BX)
-	ADDQ    8(CX), BX
-	MOVQ    BX, 104(CX)
-	ADDQ    $0x04, 112(CX)
-	ADDQ    $0x04, 120(CX)
-	SUBQ    $0x01, 80(CX)
-	JMP     narrow
+	MOVQ $0x00000001, BX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -8324,35 +6328,36 @@ wlateadd:
 	VMOVDQU      Y0, 192(AX)
 
 wlatedone:
-	MOVQ         104(CX), BX
-	MOVQ         120(CX), SI
-	MOVQ         280(SP), DI
-	MOVL         (SI), AX
+	MOVQ         $0x00000004, BX
+	MOVQ         104(CX), SI
+	MOVQ         120(CX), DI
+	MOVQ         280(SP), R8
+	MOVL         (DI), AX
 	ADDQ         40(CX), AX
-	VMOVDQU      (DI), Y0
+	VMOVDQU      (R8), Y0
 	VMOVDQU      (AX), Y1
 	VPACKSSDW    32(AX), Y1, Y1
 	VPERMQ       $0xd8, Y1, Y1
 	VPSUBSW      Y1, Y0, Y0
-	MOVL         4(SI), AX
+	MOVL         4(DI), AX
 	ADDQ         40(CX), AX
-	VMOVDQU      64(DI), Y1
+	VMOVDQU      64(R8), Y1
 	VMOVDQU      (AX), Y2
 	VPACKSSDW    32(AX), Y2, Y2
 	VPERMQ       $0xd8, Y2, Y2
 	VPSUBSW      Y2, Y1, Y1
 	VPMINSW      Y1, Y0, Y0
-	MOVL         8(SI), AX
+	MOVL         8(DI), AX
 	ADDQ         40(CX), AX
-	VMOVDQU      128(DI), Y1
+	VMOVDQU      128(R8), Y1
 	VMOVDQU      (AX), Y2
 	VPACKSSDW    32(AX), Y2, Y2
 	VPERMQ       $0xd8, Y2, Y2
 	VPSUBSW      Y2, Y1, Y1
 	VPMINSW      Y1, Y0, Y0
-	MOVL         12(SI), AX
+	MOVL         12(DI), AX
 	ADDQ         40(CX), AX
-	VMOVDQU      192(DI), Y1
+	VMOVDQU      192(R8), Y1
 	VMOVDQU      (AX), Y2
 	VPACKSSDW    32(AX), Y2, Y2
 	VPERMQ       $0xd8, Y2, Y2
@@ -8365,12 +6370,13 @@ wlatedone:
 	VPMOVMSKB    X1, AX
 	XORL         $0x0000ffff, AX
 	XORQ         88(CX), AX
-	MOVQ         AX, (BX)
-	ADDQ         8(CX), BX
-	MOVQ         BX, 104(CX)
-	ADDQ         $0x10, 112(CX)
-	ADDQ         $0x10, 120(CX)
-	SUBQ         $0x04, 80(CX)
+	MOVQ         AX, (SI)
+	ADDQ         8(CX), SI
+	MOVQ         SI, 104(CX)
+	SUBQ         BX, 80(CX)
+	SHLQ         $0x02, BX
+	ADDQ         BX, 112(CX)
+	ADDQ         BX, 120(CX)
 	JMP          wide
 
 narrow:
@@ -8383,21 +6389,21 @@ TEXT ·convBitsPooled64AVX2(SB), NOSPLIT, $552-8
 	LEAQ 24(SP), AX
 	ANDQ $-32, AX
 	MOVQ AX, 536(SP)
-	MOVQ job+0(FP), CX
-	LEAQ popcounts<>+0(SB), DX
+	MOVQ job+0(FP), DX
+	LEAQ popcounts<>+0(SB), BX
 
 wide:
-	CMPQ  80(CX), $0x04
+	CMPQ  80(DX), $0x04
 	JLT   narrow
-	MOVQ  112(CX), AX
-	MOVL  (AX), BX
-	ADDQ  16(CX), BX
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
 	MOVL  4(AX), SI
-	ADDQ  16(CX), SI
+	ADDQ  16(DX), SI
 	MOVL  8(AX), DI
-	ADDQ  16(CX), DI
+	ADDQ  16(DX), DI
 	MOVL  12(AX), R8
-	ADDQ  16(CX), R8
+	ADDQ  16(DX), R8
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -8407,13 +6413,13 @@ wide:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000000, 544(SP)
-	MOVQ  48(CX), R9
+	MOVQ  48(DX), R9
 	XORQ  R10, R10
-	MOVQ  56(CX), R11
+	MOVQ  56(DX), R11
 	MOVQ  $0x0000003f, R14
 
 wrow:
-	MOVQ 64(CX), R12
+	MOVQ 64(DX), R12
 	ADDQ R10, R12
 
 wchunk:
@@ -8429,104 +6435,104 @@ wpieces:
 	JGT            wpiecesdone
 	VMOVDQU        (R9), Y8
 	VMOVDQU        32(R9), Y9
-	MOVBQZX        (BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	MOVBQZX        (CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y0, Y0
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y1, Y1
 	MOVBQZX        (SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y2, Y2
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y3, Y3
 	MOVBQZX        (DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y4, Y4
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y5, Y5
 	MOVBQZX        (R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y8
 	VPADDB         Y8, Y6, Y6
 	VPSHUFB        Y9, Y10, Y8
 	VPADDB         Y8, Y7, Y7
 	VMOVDQU        64(R9), Y8
 	VMOVDQU        96(R9), Y9
-	MOVBQZX        1(BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	MOVBQZX        1(CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y0, Y0
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y1, Y1
 	MOVBQZX        1(SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y2, Y2
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y3, Y3
 	MOVBQZX        1(DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y4, Y4
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y5, Y5
 	MOVBQZX        1(R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y8
 	VPADDB         Y8, Y6, Y6
 	VPSHUFB        Y9, Y10, Y8
 	VPADDB         Y8, Y7, Y7
 	VMOVDQU        128(R9), Y8
 	VMOVDQU        160(R9), Y9
-	MOVBQZX        2(BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	MOVBQZX        2(CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y0, Y0
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y1, Y1
 	MOVBQZX        2(SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y2, Y2
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y3, Y3
 	MOVBQZX        2(DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y4, Y4
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y5, Y5
 	MOVBQZX        2(R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y8
 	VPADDB         Y8, Y6, Y6
 	VPSHUFB        Y9, Y10, Y8
 	VPADDB         Y8, Y7, Y7
 	VMOVDQU        192(R9), Y8
 	VMOVDQU        224(R9), Y9
-	MOVBQZX        3(BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	MOVBQZX        3(CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y0, Y0
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y1, Y1
 	MOVBQZX        3(SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y2, Y2
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y3, Y3
 	MOVBQZX        3(DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y4, Y4
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y5, Y5
 	MOVBQZX        3(R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y8
 	VPADDB         Y8, Y6, Y6
 	VPSHUFB        Y9, Y10, Y8
@@ -8542,26 +6548,26 @@ wpiecesdone:
 wpiece:
 	VMOVDQU        (R9), Y8
 	VMOVDQU        32(R9), Y9
-	MOVBQZX        (BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	MOVBQZX        (CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y0, Y0
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y1, Y1
 	MOVBQZX        (SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y2, Y2
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y3, Y3
 	MOVBQZX        (DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y11
 	VPADDB         Y11, Y4, Y4
 	VPSHUFB        Y9, Y10, Y10
 	VPADDB         Y10, Y5, Y5
 	MOVBQZX        (R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y10
+	VBROADCASTI128 (BX)(AX*1), Y10
 	VPSHUFB        Y8, Y10, Y8
 	VPADDB         Y8, Y6, Y6
 	VPSHUFB        Y9, Y10, Y8
@@ -8681,7 +6687,7 @@ wearlydone:
 wgo:
 	CMPQ     R10, R12
 	JNE      wchunk
-	ADDQ     72(CX), R10
+	ADDQ     72(DX), R10
 	DECQ     R11
 	JNE      wrow
 	CMPQ     544(SP), $0x00
@@ -8778,15 +6784,16 @@ wlateadd:
 	VMOVDQU  Y1, 480(AX)
 
 wlatedone:
-	MOVQ           104(CX), BX
-	MOVQ           120(CX), SI
-	VMOVDQU        (SI), X0
-	VPBROADCASTD   (SI), X1
+	MOVQ           $0x00000004, CX
+	MOVQ           104(DX), SI
+	MOVQ           120(DX), DI
+	VMOVDQU        (DI), X0
+	VPBROADCASTD   (DI), X1
 	VPXOR          X1, X0, X0
 	VPTEST         X0, X0
-	JNE            wdiffer
-	MOVL           (SI), AX
-	ADDQ           40(CX), AX
+	JNE            differ
+	MOVL           (DI), AX
+	ADDQ           40(DX), AX
 	VBROADCASTI128 (AX), Y0
 	VINSERTI128    $0x01, 64(AX), Y0, Y0
 	VBROADCASTI128 16(AX), Y1
@@ -8807,15 +6814,15 @@ wlatedone:
 	VBROADCASTI128 176(AX), Y4
 	VINSERTI128    $0x01, 240(AX), Y4, Y4
 	VPACKSSDW      Y4, Y3, Y3
-	MOVQ           536(SP), SI
-	VMOVDQU        (SI), Y4
-	VMOVDQU        32(SI), Y5
-	VPMINSW        128(SI), Y4, Y4
-	VPMINSW        160(SI), Y5, Y5
-	VPMINSW        256(SI), Y4, Y4
-	VPMINSW        288(SI), Y5, Y5
-	VPMINSW        384(SI), Y4, Y4
-	VPMINSW        416(SI), Y5, Y5
+	MOVQ           536(SP), DI
+	VMOVDQU        (DI), Y4
+	VMOVDQU        32(DI), Y5
+	VPMINSW        128(DI), Y4, Y4
+	VPMINSW        160(DI), Y5, Y5
+	VPMINSW        256(DI), Y4, Y4
+	VPMINSW        288(DI), Y5, Y5
+	VPMINSW        384(DI), Y4, Y4
+	VPMINSW        416(DI), Y5, Y5
 	VPUNPCKLWD     Y5, Y4, Y6
 	VPUNPCKHWD     Y5, Y4, Y4
 	VPCMPGTW       Y0, Y6, Y6
@@ -8823,15 +6830,15 @@ wlatedone:
 	VPACKSSWB      Y4, Y6, Y6
 	VPMOVMSKB      Y6, AX
 	NOTL           AX
-	MOVQ           AX, DI
-	VMOVDQU        64(SI), Y0
-	VMOVDQU        96(SI), Y1
-	VPMINSW        192(SI), Y0, Y0
-	VPMINSW        224(SI), Y1, Y1
-	VPMINSW        320(SI), Y0, Y0
-	VPMINSW        352(SI), Y1, Y1
-	VPMINSW        448(SI), Y0, Y0
-	VPMINSW        480(SI), Y1, Y1
+	MOVQ           AX, R8
+	VMOVDQU        64(DI), Y0
+	VMOVDQU        96(DI), Y1
+	VPMINSW        192(DI), Y0, Y0
+	VPMINSW        224(DI), Y1, Y1
+	VPMINSW        320(DI), Y0, Y0
+	VPMINSW        352(DI), Y1, Y1
+	VPMINSW        448(DI), Y0, Y0
+	VPMINSW        480(DI), Y1, Y1
 	VPUNPCKLWD     Y1, Y0, Y4
 	VPUNPCKHWD     Y1, Y0, Y0
 	VPCMPGTW       Y2, Y4, Y4
@@ -8840,18 +6847,20 @@ wlatedone:
 	VPMOVMSKB      Y4, AX
 	NOTL           AX
 	SHLQ           $0x20, AX
-	ORQ            AX, DI
-	XORQ           88(CX), DI
-	MOVQ           DI, (BX)
-	ADDQ           8(CX), BX
-	JMP            wstored
+	ORQ            AX, R8
+	XORQ           88(DX), R8
+	MOVQ           R8, (SI)
+	ADDQ           8(DX), SI
+	JMP            stored
 
-wdiffer:
-	MOVQ           536(SP), R8
-	MOVL           (SI), AX
-	ADDQ           40(CX), AX
-	VMOVDQU        (R8), Y0
-	VMOVDQU        32(R8), Y1
+differ:
+	MOVQ           104(DX), SI
+	MOVQ           120(DX), DI
+	MOVQ           536(SP), R9
+	MOVL           (DI), AX
+	ADDQ           40(DX), AX
+	VMOVDQU        (R9), Y0
+	VMOVDQU        32(R9), Y1
 	VPUNPCKLWD     Y1, Y0, Y2
 	VPUNPCKHWD     Y1, Y0, Y0
 	VBROADCASTI128 (AX), Y1
@@ -8866,10 +6875,10 @@ wdiffer:
 	VINSERTI128    $0x01, 112(AX), Y3, Y3
 	VPACKSSDW      Y3, Y1, Y1
 	VPSUBSW        Y1, Y0, Y0
-	MOVL           4(SI), AX
-	ADDQ           40(CX), AX
-	VMOVDQU        128(R8), Y1
-	VMOVDQU        160(R8), Y3
+	MOVL           4(DI), AX
+	ADDQ           40(DX), AX
+	VMOVDQU        128(R9), Y1
+	VMOVDQU        160(R9), Y3
 	VPUNPCKLWD     Y3, Y1, Y4
 	VPUNPCKHWD     Y3, Y1, Y1
 	VBROADCASTI128 (AX), Y3
@@ -8886,10 +6895,10 @@ wdiffer:
 	VPACKSSDW      Y4, Y3, Y3
 	VPSUBSW        Y3, Y1, Y1
 	VPMINSW        Y1, Y0, Y0
-	MOVL           8(SI), AX
-	ADDQ           40(CX), AX
-	VMOVDQU        256(R8), Y1
-	VMOVDQU        288(R8), Y3
+	MOVL           8(DI), AX
+	ADDQ           40(DX), AX
+	VMOVDQU        256(R9), Y1
+	VMOVDQU        288(R9), Y3
 	VPUNPCKLWD     Y3, Y1, Y4
 	VPUNPCKHWD     Y3, Y1, Y1
 	VBROADCASTI128 (AX), Y3
@@ -8906,10 +6915,10 @@ wdiffer:
 	VPACKSSDW      Y4, Y3, Y3
 	VPSUBSW        Y3, Y1, Y1
 	VPMINSW        Y1, Y0, Y0
-	MOVL           12(SI), AX
-	ADDQ           40(CX), AX
-	VMOVDQU        384(R8), Y1
-	VMOVDQU        416(R8), Y3
+	MOVL           12(DI), AX
+	ADDQ           40(DX), AX
+	VMOVDQU        384(R9), Y1
+	VMOVDQU        416(R9), Y3
 	VPUNPCKLWD     Y3, Y1, Y4
 	VPUNPCKHWD     Y3, Y1, Y1
 	VBROADCASTI128 (AX), Y3
@@ -8932,11 +6941,11 @@ wdiffer:
 	VPACKSSWB      Y0, Y2, Y2
 	VPMOVMSKB      Y2, AX
 	NOTL           AX
-	MOVQ           AX, DI
-	MOVL           (SI), AX
-	ADDQ           40(CX), AX
-	VMOVDQU        64(R8), Y0
-	VMOVDQU        96(R8), Y1
+	MOVQ           AX, R8
+	MOVL           (DI), AX
+	ADDQ           40(DX), AX
+	VMOVDQU        64(R9), Y0
+	VMOVDQU        96(R9), Y1
 	VPUNPCKLWD     Y1, Y0, Y2
 	VPUNPCKHWD     Y1, Y0, Y0
 	VBROADCASTI128 128(AX), Y1
@@ -8951,10 +6960,10 @@ wdiffer:
 	VINSERTI128    $0x01, 240(AX), Y3, Y3
 	VPACKSSDW      Y3, Y1, Y1
 	VPSUBSW        Y1, Y0, Y0
-	MOVL           4(SI), AX
-	ADDQ           40(CX), AX
-	VMOVDQU        192(R8), Y1
-	VMOVDQU        224(R8), Y3
+	MOVL           4(DI), AX
+	ADDQ           40(DX), AX
+	VMOVDQU        192(R9), Y1
+	VMOVDQU        224(R9), Y3
 	VPUNPCKLWD     Y3, Y1, Y4
 	VPUNPCKHWD     Y3, Y1, Y1
 	VBROADCASTI128 128(AX), Y3
@@ -8971,10 +6980,10 @@ wdiffer:
 	VPACKSSDW      Y4, Y3, Y3
 	VPSUBSW        Y3, Y1, Y1
 	VPMINSW        Y1, Y0, Y0
-	MOVL           8(SI), AX
-	ADDQ           40(CX), AX
-	VMOVDQU        320(R8), Y1
-	VMOVDQU        352(R8), Y3
+	MOVL           8(DI), AX
+	ADDQ           40(DX), AX
+	VMOVDQU        320(R9), Y1
+	VMOVDQU        352(R9), Y3
 	VPUNPCKLWD     Y3, Y1, Y4
 	VPUNPCKHWD     Y3, Y1, Y1
 	VBROADCASTI128 128(AX), Y3
@@ -8991,10 +7000,10 @@ wdiffer:
 	VPACKSSDW      Y4, Y3, Y3
 	VPSUBSW        Y3, Y1, Y1
 	VPMINSW        Y1, Y0, Y0
-	MOVL           12(SI), AX
-	ADDQ           40(CX), AX
-	VMOVDQU        448(R8), Y1
-	VMOVDQU        480(R8), Y3
+	MOVL           12(DI), AX
+	ADDQ           40(DX), AX
+	VMOVDQU        448(R9), Y1
+	VMOVDQU        480(R9), Y3
 	VPUNPCKLWD     Y3, Y1, Y4
 	VPUNPCKHWD     Y3, Y1, Y1
 	VBROADCASTI128 128(AX), Y3
@@ -9018,16 +7027,17 @@ wdiffer:
 	VPMOVMSKB      Y2, AX
 	NOTL           AX
 	SHLQ           $0x20, AX
-	ORQ            AX, DI
-	XORQ           88(CX), DI
-	MOVQ           DI, (BX)
-	ADDQ           8(CX), BX
+	ORQ            AX, R8
+	XORQ           88(DX), R8
+	MOVQ           R8, (SI)
+	ADDQ           8(DX), SI
 
-wstored:
-	MOVQ BX, 104(CX)
-	ADDQ $0x10, 112(CX)
-	ADDQ $0x10, 120(CX)
-	SUBQ $0x04, 80(CX)
+stored:
+	MOVQ SI, 104(DX)
+	SUBQ CX, 80(DX)
+	SHLQ $0x02, CX
+	ADDQ CX, 112(DX)
+	ADDQ CX, 120(DX)
 	JMP  wide
 
 narrow:
@@ -9288,33 +7298,33 @@ TEXT ·convBitsPooled32AVX2(SB), NOSPLIT, $296-8
 	LEAQ 24(SP), AX
 	ANDQ $-32, AX
 	MOVQ AX, 280(SP)
-	MOVQ job+0(FP), CX
-	LEAQ popcounts<>+0(SB), DX
+	MOVQ job+0(FP), DX
+	LEAQ popcounts<>+0(SB), BX
 
 wide:
-	CMPQ  80(CX), $0x04
+	CMPQ  80(DX), $0x04
 	JLT   narrow
-	MOVQ  112(CX), AX
-	MOVL  (AX), BX
-	ADDQ  16(CX), BX
+	MOVQ  112(DX), AX
+	MOVL  (AX), CX
+	ADDQ  16(DX), CX
 	MOVL  4(AX), SI
-	ADDQ  16(CX), SI
+	ADDQ  16(DX), SI
 	MOVL  8(AX), DI
-	ADDQ  16(CX), DI
+	ADDQ  16(DX), DI
 	MOVL  12(AX), R8
-	ADDQ  16(CX), R8
+	ADDQ  16(DX), R8
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	MOVQ  $0x00000000, 288(SP)
-	MOVQ  48(CX), R9
+	MOVQ  48(DX), R9
 	XORQ  R10, R10
-	MOVQ  56(CX), R11
+	MOVQ  56(DX), R11
 	MOVQ  $0x0000003f, R14
 
 wrow:
-	MOVQ 64(CX), R12
+	MOVQ 64(DX), R12
 	ADDQ R10, R12
 
 wchunk:
@@ -9329,71 +7339,71 @@ wpieces:
 	CMPQ           R15, R13
 	JGT            wpiecesdone
 	VMOVDQU        (R9), Y4
-	MOVBQZX        (BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	MOVBQZX        (CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y0, Y0
 	MOVBQZX        (SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y1, Y1
 	MOVBQZX        (DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y2, Y2
 	MOVBQZX        (R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPADDB         Y4, Y3, Y3
 	VMOVDQU        32(R9), Y4
-	MOVBQZX        1(BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	MOVBQZX        1(CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y0, Y0
 	MOVBQZX        1(SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y1, Y1
 	MOVBQZX        1(DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y2, Y2
 	MOVBQZX        1(R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPADDB         Y4, Y3, Y3
 	VMOVDQU        64(R9), Y4
-	MOVBQZX        2(BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	MOVBQZX        2(CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y0, Y0
 	MOVBQZX        2(SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y1, Y1
 	MOVBQZX        2(DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y2, Y2
 	MOVBQZX        2(R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPADDB         Y4, Y3, Y3
 	VMOVDQU        96(R9), Y4
-	MOVBQZX        3(BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	MOVBQZX        3(CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y0, Y0
 	MOVBQZX        3(SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y1, Y1
 	MOVBQZX        3(DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y2, Y2
 	MOVBQZX        3(R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPADDB         Y4, Y3, Y3
 	ADDQ           $0x00000080, R9
@@ -9406,20 +7416,20 @@ wpiecesdone:
 
 wpiece:
 	VMOVDQU        (R9), Y4
-	MOVBQZX        (BX)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	MOVBQZX        (CX)(R10*1), AX
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y0, Y0
 	MOVBQZX        (SI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y1, Y1
 	MOVBQZX        (DI)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y5
 	VPADDB         Y5, Y2, Y2
 	MOVBQZX        (R8)(R10*1), AX
-	VBROADCASTI128 (DX)(AX*1), Y5
+	VBROADCASTI128 (BX)(AX*1), Y5
 	VPSHUFB        Y4, Y5, Y4
 	VPADDB         Y4, Y3, Y3
 	ADDQ           $0x00000020, R9
@@ -9493,7 +7503,7 @@ wearlydone:
 wgo:
 	CMPQ     R10, R12
 	JNE      wchunk
-	ADDQ     72(CX), R10
+	ADDQ     72(DX), R10
 	DECQ     R11
 	JNE      wrow
 	CMPQ     288(SP), $0x00
@@ -9550,15 +7560,16 @@ wlateadd:
 	VMOVDQU  Y1, 224(AX)
 
 wlatedone:
-	MOVQ           104(CX), BX
-	MOVQ           120(CX), SI
-	VMOVDQU        (SI), X0
-	VPBROADCASTD   (SI), X1
+	MOVQ           $0x00000004, CX
+	MOVQ           104(DX), SI
+	MOVQ           120(DX), DI
+	VMOVDQU        (DI), X0
+	VPBROADCASTD   (DI), X1
 	VPXOR          X1, X0, X0
 	VPTEST         X0, X0
-	JNE            wdiffer
-	MOVL           (SI), AX
-	ADDQ           40(CX), AX
+	JNE            differ
+	MOVL           (DI), AX
+	ADDQ           40(DX), AX
 	VBROADCASTI128 (AX), Y0
 	VINSERTI128    $0x01, 64(AX), Y0, Y0
 	VBROADCASTI128 16(AX), Y1
@@ -9585,17 +7596,19 @@ wlatedone:
 	VPACKSSWB      Y2, Y4, Y4
 	VPMOVMSKB      Y4, AX
 	NOTL           AX
-	XORQ           88(CX), AX
-	MOVQ           AX, (BX)
-	ADDQ           8(CX), BX
-	JMP            wstored
+	XORQ           88(DX), AX
+	MOVQ           AX, (SI)
+	ADDQ           8(DX), SI
+	JMP            stored
 
-wdiffer:
-	MOVQ           280(SP), DI
-	MOVL           (SI), AX
-	ADDQ           40(CX), AX
-	VMOVDQU        (DI), Y0
-	VMOVDQU        32(DI), Y1
+differ:
+	MOVQ           104(DX), SI
+	MOVQ           120(DX), DI
+	MOVQ           280(SP), R8
+	MOVL           (DI), AX
+	ADDQ           40(DX), AX
+	VMOVDQU        (R8), Y0
+	VMOVDQU        32(R8), Y1
 	VPUNPCKLWD     Y1, Y0, Y2
 	VPUNPCKHWD     Y1, Y0, Y0
 	VBROADCASTI128 (AX), Y1
@@ -9610,10 +7623,10 @@ wdiffer:
 	VINSERTI128    $0x01, 112(AX), Y3, Y3
 	VPACKSSDW      Y3, Y1, Y1
 	VPSUBSW        Y1, Y0, Y0
-	MOVL           4(SI), AX
-	ADDQ           40(CX), AX
-	VMOVDQU        64(DI), Y1
-	VMOVDQU        96(DI), Y3
+	MOVL           4(DI), AX
+	ADDQ           40(DX), AX
+	VMOVDQU        64(R8), Y1
+	VMOVDQU        96(R8), Y3
 	VPUNPCKLWD     Y3, Y1, Y4
 	VPUNPCKHWD     Y3, Y1, Y1
 	VBROADCASTI128 (AX), Y3
@@ -9630,10 +7643,10 @@ wdiffer:
 	VPACKSSDW      Y4, Y3, Y3
 	VPSUBSW        Y3, Y1, Y1
 	VPMINSW        Y1, Y0, Y0
-	MOVL           8(SI), AX
-	ADDQ           40(CX), AX
-	VMOVDQU        128(DI), Y1
-	VMOVDQU        160(DI), Y3
+	MOVL           8(DI), AX
+	ADDQ           40(DX), AX
+	VMOVDQU        128(R8), Y1
+	VMOVDQU        160(R8), Y3
 	VPUNPCKLWD     Y3, Y1, Y4
 	VPUNPCKHWD     Y3, Y1, Y1
 	VBROADCASTI128 (AX), Y3
@@ -9650,10 +7663,10 @@ wdiffer:
 	VPACKSSDW      Y4, Y3, Y3
 	VPSUBSW        Y3, Y1, Y1
 	VPMINSW        Y1, Y0, Y0
-	MOVL           12(SI), AX
-	ADDQ           40(CX), AX
-	VMOVDQU        192(DI), Y1
-	VMOVDQU        224(DI), Y3
+	MOVL           12(DI), AX
+	ADDQ           40(DX), AX
+	VMOVDQU        192(R8), Y1
+	VMOVDQU        224(R8), Y3
 	VPUNPCKLWD     Y3, Y1, Y4
 	VPUNPCKHWD     Y3, Y1, Y1
 	VBROADCASTI128 (AX), Y3
@@ -9676,15 +7689,16 @@ wdiffer:
 	VPACKSSWB      Y0, Y2, Y2
 	VPMOVMSKB      Y2, AX
 	NOTL           AX
-	XORQ           88(CX), AX
-	MOVQ           AX, (BX)
-	ADDQ           8(CX), BX
+	XORQ           88(DX), AX
+	MOVQ           AX, (SI)
+	ADDQ           8(DX), SI
 
-wstored:
-	MOVQ BX, 104(CX)
-	ADDQ $0x10, 112(CX)
-	ADDQ $0x10, 120(CX)
-	SUBQ $0x04, 80(CX)
+stored:
+	MOVQ SI, 104(DX)
+	SUBQ CX, 80(DX)
+	SHLQ $0x02, CX
+	ADDQ CX, 112(DX)
+	ADDQ CX, 120(DX)
 	JMP  wide
 
 narrow:

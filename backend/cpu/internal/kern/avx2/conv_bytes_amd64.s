@@ -10,16 +10,16 @@ TEXT ·convBytes64AVX2(SB), NOSPLIT, $552-8
 	LEAQ 24(SP), AX
 	ANDQ $-32, AX
 	MOVQ AX, 536(SP)
-	MOVQ job+0(FP), DX
+	MOVQ job+0(FP), BX
 
 wide:
-	CMPQ  80(DX), $0x02
+	CMPQ  80(BX), $0x02
 	JLT   narrow
-	MOVQ  112(DX), AX
+	MOVQ  112(BX), AX
 	MOVL  (AX), CX
-	ADDQ  16(DX), CX
-	MOVL  4(AX), BX
-	ADDQ  16(DX), BX
+	ADDQ  16(BX), CX
+	MOVL  4(AX), DX
+	ADDQ  16(BX), DX
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -29,13 +29,13 @@ wide:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000000, 544(SP)
-	MOVQ  48(DX), SI
+	MOVQ  48(BX), SI
 	XORQ  DI, DI
-	MOVQ  56(DX), R8
-	MOVQ  192(DX), R10
+	MOVQ  56(BX), R8
+	MOVQ  192(BX), R10
 
 wrow:
-	MOVQ 64(DX), R9
+	MOVQ 64(BX), R9
 	ADDQ DI, R9
 
 wchunk:
@@ -62,7 +62,7 @@ wpieces:
 	VPADDW       Y13, Y2, Y2
 	VPMADDUBSW   Y11, Y12, Y12
 	VPADDW       Y12, Y3, Y3
-	VPBROADCASTW (BX)(DI*1), Y12
+	VPBROADCASTW (DX)(DI*1), Y12
 	VPMADDUBSW   Y8, Y12, Y8
 	VPADDW       Y8, Y4, Y4
 	VPMADDUBSW   Y9, Y12, Y8
@@ -84,7 +84,7 @@ wpieces:
 	VPADDW       Y13, Y2, Y2
 	VPMADDUBSW   Y11, Y12, Y12
 	VPADDW       Y12, Y3, Y3
-	VPBROADCASTW 2(BX)(DI*1), Y12
+	VPBROADCASTW 2(DX)(DI*1), Y12
 	VPMADDUBSW   Y8, Y12, Y8
 	VPADDW       Y8, Y4, Y4
 	VPMADDUBSW   Y9, Y12, Y8
@@ -106,7 +106,7 @@ wpieces:
 	VPADDW       Y13, Y2, Y2
 	VPMADDUBSW   Y11, Y12, Y12
 	VPADDW       Y12, Y3, Y3
-	VPBROADCASTW 4(BX)(DI*1), Y12
+	VPBROADCASTW 4(DX)(DI*1), Y12
 	VPMADDUBSW   Y8, Y12, Y8
 	VPADDW       Y8, Y4, Y4
 	VPMADDUBSW   Y9, Y12, Y8
@@ -128,7 +128,7 @@ wpieces:
 	VPADDW       Y13, Y2, Y2
 	VPMADDUBSW   Y11, Y12, Y12
 	VPADDW       Y12, Y3, Y3
-	VPBROADCASTW 6(BX)(DI*1), Y12
+	VPBROADCASTW 6(DX)(DI*1), Y12
 	VPMADDUBSW   Y8, Y12, Y8
 	VPADDW       Y8, Y4, Y4
 	VPMADDUBSW   Y9, Y12, Y8
@@ -159,7 +159,7 @@ wpiece:
 	VPADDW       Y13, Y2, Y2
 	VPMADDUBSW   Y11, Y12, Y12
 	VPADDW       Y12, Y3, Y3
-	VPBROADCASTW (BX)(DI*1), Y12
+	VPBROADCASTW (DX)(DI*1), Y12
 	VPMADDUBSW   Y8, Y12, Y8
 	VPADDW       Y8, Y4, Y4
 	VPMADDUBSW   Y9, Y12, Y8
@@ -290,12 +290,12 @@ wearlydone:
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	MOVQ  192(DX), R10
+	MOVQ  192(BX), R10
 
 wgo:
 	CMPQ         DI, R9
 	JNE          wchunk
-	ADDQ         72(DX), DI
+	ADDQ         72(BX), DI
 	DECQ         R8
 	JNE          wrow
 	CMPQ         544(SP), $0x00
@@ -404,126 +404,90 @@ wlateadd:
 	VMOVDQU      Y1, 480(AX)
 
 wlatedone:
-	MOVQ      104(DX), BX
-	MOVQ      120(DX), SI
-	MOVL      (SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      536(SP), DI
+	MOVQ $0x00000002, DX
+
+store:
+	MOVQ 104(BX), SI
+	MOVQ 120(BX), DI
+	MOVQ DX, R9
+	MOVQ 536(SP), R8
+
+pixel:
+	MOVL      (DI), CX
+	ADDQ      40(BX), CX
 	VMOVDQU   (CX), Y0
-	VPCMPGTD  (DI), Y0, Y0
+	VPCMPGTD  (R8), Y0, Y0
 	VMOVMSKPS Y0, AX
-	MOVQ      AX, R8
+	MOVQ      AX, R10
 	VMOVDQU   32(CX), Y0
-	VPCMPGTD  32(DI), Y0, Y0
+	VPCMPGTD  32(R8), Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x08, AX
-	ORQ       AX, R8
+	ORQ       AX, R10
 	VMOVDQU   64(CX), Y0
-	VPCMPGTD  64(DI), Y0, Y0
+	VPCMPGTD  64(R8), Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x10, AX
-	ORQ       AX, R8
+	ORQ       AX, R10
 	VMOVDQU   96(CX), Y0
-	VPCMPGTD  96(DI), Y0, Y0
+	VPCMPGTD  96(R8), Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x18, AX
-	ORQ       AX, R8
+	ORQ       AX, R10
 	VMOVDQU   128(CX), Y0
-	VPCMPGTD  128(DI), Y0, Y0
+	VPCMPGTD  128(R8), Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x20, AX
-	ORQ       AX, R8
+	ORQ       AX, R10
 	VMOVDQU   160(CX), Y0
-	VPCMPGTD  160(DI), Y0, Y0
+	VPCMPGTD  160(R8), Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x28, AX
-	ORQ       AX, R8
+	ORQ       AX, R10
 	VMOVDQU   192(CX), Y0
-	VPCMPGTD  192(DI), Y0, Y0
+	VPCMPGTD  192(R8), Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x30, AX
-	ORQ       AX, R8
+	ORQ       AX, R10
 	VMOVDQU   224(CX), Y0
-	VPCMPGTD  224(DI), Y0, Y0
+	VPCMPGTD  224(R8), Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x38, AX
-	ORQ       AX, R8
+	ORQ       AX, R10
 	MOVQ      $0xffffffffffffffff, AX
-	XORQ      AX, R8
-	XORQ      88(DX), R8
-	MOVQ      R8, (BX)
-	ADDQ      8(DX), BX
-	MOVL      4(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      536(SP), SI
-	VMOVDQU   (CX), Y0
-	VPCMPGTD  256(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	MOVQ      AX, DI
-	VMOVDQU   32(CX), Y0
-	VPCMPGTD  288(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, DI
-	VMOVDQU   64(CX), Y0
-	VPCMPGTD  320(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, DI
-	VMOVDQU   96(CX), Y0
-	VPCMPGTD  352(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x18, AX
-	ORQ       AX, DI
-	VMOVDQU   128(CX), Y0
-	VPCMPGTD  384(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x20, AX
-	ORQ       AX, DI
-	VMOVDQU   160(CX), Y0
-	VPCMPGTD  416(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x28, AX
-	ORQ       AX, DI
-	VMOVDQU   192(CX), Y0
-	VPCMPGTD  448(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x30, AX
-	ORQ       AX, DI
-	VMOVDQU   224(CX), Y0
-	VPCMPGTD  480(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x38, AX
-	ORQ       AX, DI
-	MOVQ      $0xffffffffffffffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (BX)
-	ADDQ      8(DX), BX
-	MOVQ      BX, 104(DX)
-	ADDQ      $0x08, 112(DX)
-	ADDQ      $0x08, 120(DX)
-	SUBQ      $0x02, 80(DX)
+	XORQ      AX, R10
+	XORQ      88(BX), R10
+	MOVQ      R10, (SI)
+	ADDQ      8(BX), SI
+	ADDQ      $0x04, DI
+	ADDQ      $0x00000100, R8
+	DECQ      R9
+	JNE       pixel
+	MOVQ      SI, 104(BX)
+	SUBQ      DX, 80(BX)
+	SHLQ      $0x02, DX
+	ADDQ      DX, 112(BX)
+	ADDQ      DX, 120(BX)
 	JMP       wide
 
 narrow:
-	CMPQ  80(DX), $0x00
+	CMPQ  80(BX), $0x00
 	JEQ   done
-	MOVQ  112(DX), AX
+	MOVQ  112(BX), AX
 	MOVL  (AX), CX
-	ADDQ  16(DX), CX
+	ADDQ  16(BX), CX
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	MOVQ  $0x00000000, 544(SP)
-	MOVQ  48(DX), BX
+	MOVQ  48(BX), DX
 	XORQ  SI, SI
-	MOVQ  56(DX), DI
-	MOVQ  192(DX), R9
+	MOVQ  56(BX), DI
+	MOVQ  192(BX), R9
 
 nrow:
-	MOVQ 64(DX), R8
+	MOVQ 64(BX), R8
 	ADDQ SI, R8
 
 nchunk:
@@ -537,10 +501,10 @@ npieces:
 	LEAQ         8(SI), R10
 	CMPQ         R10, AX
 	JGT          npiecesdone
-	VMOVDQU      (BX), Y4
-	VMOVDQU      32(BX), Y5
-	VMOVDQU      64(BX), Y6
-	VMOVDQU      96(BX), Y7
+	VMOVDQU      (DX), Y4
+	VMOVDQU      32(DX), Y5
+	VMOVDQU      64(DX), Y6
+	VMOVDQU      96(DX), Y7
 	VPBROADCASTW (CX)(SI*1), Y8
 	VPMADDUBSW   Y4, Y8, Y4
 	VPADDW       Y4, Y0, Y0
@@ -550,10 +514,10 @@ npieces:
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y7, Y8, Y4
 	VPADDW       Y4, Y3, Y3
-	VMOVDQU      128(BX), Y4
-	VMOVDQU      160(BX), Y5
-	VMOVDQU      192(BX), Y6
-	VMOVDQU      224(BX), Y7
+	VMOVDQU      128(DX), Y4
+	VMOVDQU      160(DX), Y5
+	VMOVDQU      192(DX), Y6
+	VMOVDQU      224(DX), Y7
 	VPBROADCASTW 2(CX)(SI*1), Y8
 	VPMADDUBSW   Y4, Y8, Y4
 	VPADDW       Y4, Y0, Y0
@@ -563,10 +527,10 @@ npieces:
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y7, Y8, Y4
 	VPADDW       Y4, Y3, Y3
-	VMOVDQU      256(BX), Y4
-	VMOVDQU      288(BX), Y5
-	VMOVDQU      320(BX), Y6
-	VMOVDQU      352(BX), Y7
+	VMOVDQU      256(DX), Y4
+	VMOVDQU      288(DX), Y5
+	VMOVDQU      320(DX), Y6
+	VMOVDQU      352(DX), Y7
 	VPBROADCASTW 4(CX)(SI*1), Y8
 	VPMADDUBSW   Y4, Y8, Y4
 	VPADDW       Y4, Y0, Y0
@@ -576,10 +540,10 @@ npieces:
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y7, Y8, Y4
 	VPADDW       Y4, Y3, Y3
-	VMOVDQU      384(BX), Y4
-	VMOVDQU      416(BX), Y5
-	VMOVDQU      448(BX), Y6
-	VMOVDQU      480(BX), Y7
+	VMOVDQU      384(DX), Y4
+	VMOVDQU      416(DX), Y5
+	VMOVDQU      448(DX), Y6
+	VMOVDQU      480(DX), Y7
 	VPBROADCASTW 6(CX)(SI*1), Y8
 	VPMADDUBSW   Y4, Y8, Y4
 	VPADDW       Y4, Y0, Y0
@@ -589,7 +553,7 @@ npieces:
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y7, Y8, Y4
 	VPADDW       Y4, Y3, Y3
-	ADDQ         $0x00000200, BX
+	ADDQ         $0x00000200, DX
 	MOVQ         R10, SI
 	JMP          npieces
 
@@ -598,10 +562,10 @@ npiecesdone:
 	JEQ  nfull
 
 npiece:
-	VMOVDQU      (BX), Y4
-	VMOVDQU      32(BX), Y5
-	VMOVDQU      64(BX), Y6
-	VMOVDQU      96(BX), Y7
+	VMOVDQU      (DX), Y4
+	VMOVDQU      32(DX), Y5
+	VMOVDQU      64(DX), Y6
+	VMOVDQU      96(DX), Y7
 	VPBROADCASTW (CX)(SI*1), Y8
 	VPMADDUBSW   Y4, Y8, Y4
 	VPADDW       Y4, Y0, Y0
@@ -611,7 +575,7 @@ npiece:
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y7, Y8, Y4
 	VPADDW       Y4, Y3, Y3
-	ADDQ         $0x00000080, BX
+	ADDQ         $0x00000080, DX
 	ADDQ         $0x02, SI
 	CMPQ         SI, AX
 	JNE          npiece
@@ -681,12 +645,12 @@ nearlydone:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-	MOVQ  192(DX), R9
+	MOVQ  192(BX), R9
 
 ngo:
 	CMPQ         SI, R8
 	JNE          nchunk
-	ADDQ         72(DX), SI
+	ADDQ         72(BX), SI
 	DECQ         DI
 	JNE          nrow
 	CMPQ         544(SP), $0x00
@@ -747,60 +711,8 @@ nlateadd:
 	VMOVDQU      Y1, 224(AX)
 
 nlatedone:
-	MOVQ      104(DX), BX
-	MOVQ      120(DX), AX
-	MOVL      (AX), CX
-	ADDQ      40(DX), CX
-	MOVQ      536(SP), SI
-	VMOVDQU   (CX), Y0
-	VPCMPGTD  (SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	MOVQ      AX, DI
-	VMOVDQU   32(CX), Y0
-	VPCMPGTD  32(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, DI
-	VMOVDQU   64(CX), Y0
-	VPCMPGTD  64(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, DI
-	VMOVDQU   96(CX), Y0
-	VPCMPGTD  96(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x18, AX
-	ORQ       AX, DI
-	VMOVDQU   128(CX), Y0
-	VPCMPGTD  128(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x20, AX
-	ORQ       AX, DI
-	VMOVDQU   160(CX), Y0
-	VPCMPGTD  160(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x28, AX
-	ORQ       AX, DI
-	VMOVDQU   192(CX), Y0
-	VPCMPGTD  192(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x30, AX
-	ORQ       AX, DI
-	VMOVDQU   224(CX), Y0
-	VPCMPGTD  224(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x38, AX
-	ORQ       AX, DI
-	MOVQ      $0xffffffffffffffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (BX)
-	ADDQ      8(DX), BX
-	MOVQ      BX, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       narrow
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -812,20 +724,20 @@ TEXT ·convBytes32AVX2(SB), NOSPLIT, $552-8
 	LEAQ 24(SP), AX
 	ANDQ $-32, AX
 	MOVQ AX, 536(SP)
-	MOVQ job+0(FP), DX
+	MOVQ job+0(FP), BX
 
 wide:
-	CMPQ  80(DX), $0x04
+	CMPQ  80(BX), $0x04
 	JLT   narrow
-	MOVQ  112(DX), AX
+	MOVQ  112(BX), AX
 	MOVL  (AX), CX
-	ADDQ  16(DX), CX
-	MOVL  4(AX), BX
-	ADDQ  16(DX), BX
+	ADDQ  16(BX), CX
+	MOVL  4(AX), DX
+	ADDQ  16(BX), DX
 	MOVL  8(AX), SI
-	ADDQ  16(DX), SI
+	ADDQ  16(BX), SI
 	MOVL  12(AX), DI
-	ADDQ  16(DX), DI
+	ADDQ  16(BX), DI
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -835,13 +747,13 @@ wide:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000000, 544(SP)
-	MOVQ  48(DX), R8
+	MOVQ  48(BX), R8
 	XORQ  R9, R9
-	MOVQ  56(DX), R10
-	MOVQ  192(DX), R12
+	MOVQ  56(BX), R10
+	MOVQ  192(BX), R12
 
 wrow:
-	MOVQ 64(DX), R11
+	MOVQ 64(BX), R11
 	ADDQ R9, R11
 
 wchunk:
@@ -862,7 +774,7 @@ wpieces:
 	VPADDW       Y11, Y0, Y0
 	VPMADDUBSW   Y9, Y10, Y10
 	VPADDW       Y10, Y1, Y1
-	VPBROADCASTW (BX)(R9*1), Y10
+	VPBROADCASTW (DX)(R9*1), Y10
 	VPMADDUBSW   Y8, Y10, Y11
 	VPADDW       Y11, Y2, Y2
 	VPMADDUBSW   Y9, Y10, Y10
@@ -884,7 +796,7 @@ wpieces:
 	VPADDW       Y11, Y0, Y0
 	VPMADDUBSW   Y9, Y10, Y10
 	VPADDW       Y10, Y1, Y1
-	VPBROADCASTW 2(BX)(R9*1), Y10
+	VPBROADCASTW 2(DX)(R9*1), Y10
 	VPMADDUBSW   Y8, Y10, Y11
 	VPADDW       Y11, Y2, Y2
 	VPMADDUBSW   Y9, Y10, Y10
@@ -906,7 +818,7 @@ wpieces:
 	VPADDW       Y11, Y0, Y0
 	VPMADDUBSW   Y9, Y10, Y10
 	VPADDW       Y10, Y1, Y1
-	VPBROADCASTW 4(BX)(R9*1), Y10
+	VPBROADCASTW 4(DX)(R9*1), Y10
 	VPMADDUBSW   Y8, Y10, Y11
 	VPADDW       Y11, Y2, Y2
 	VPMADDUBSW   Y9, Y10, Y10
@@ -928,7 +840,7 @@ wpieces:
 	VPADDW       Y11, Y0, Y0
 	VPMADDUBSW   Y9, Y10, Y10
 	VPADDW       Y10, Y1, Y1
-	VPBROADCASTW 6(BX)(R9*1), Y10
+	VPBROADCASTW 6(DX)(R9*1), Y10
 	VPMADDUBSW   Y8, Y10, Y11
 	VPADDW       Y11, Y2, Y2
 	VPMADDUBSW   Y9, Y10, Y10
@@ -959,7 +871,7 @@ wpiece:
 	VPADDW       Y11, Y0, Y0
 	VPMADDUBSW   Y9, Y10, Y10
 	VPADDW       Y10, Y1, Y1
-	VPBROADCASTW (BX)(R9*1), Y10
+	VPBROADCASTW (DX)(R9*1), Y10
 	VPMADDUBSW   Y8, Y10, Y11
 	VPADDW       Y11, Y2, Y2
 	VPMADDUBSW   Y9, Y10, Y10
@@ -1096,12 +1008,12 @@ wearlydone:
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	MOVQ  192(DX), R12
+	MOVQ  192(BX), R12
 
 wgo:
 	CMPQ         R9, R11
 	JNE          wchunk
-	ADDQ         72(DX), R9
+	ADDQ         72(BX), R9
 	DECQ         R10
 	JNE          wrow
 	CMPQ         544(SP), $0x00
@@ -1210,138 +1122,68 @@ wlateadd:
 	VMOVDQU      Y1, 480(AX)
 
 wlatedone:
-	MOVQ      104(DX), BX
-	MOVQ      120(DX), SI
-	MOVL      (SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      536(SP), DI
+	MOVQ $0x00000004, DX
+
+store:
+	MOVQ 104(BX), SI
+	MOVQ 120(BX), DI
+	MOVQ DX, R9
+	MOVQ 536(SP), R8
+
+pixel:
+	MOVL      (DI), CX
+	ADDQ      40(BX), CX
 	VMOVDQU   (CX), Y0
-	VPCMPGTD  (DI), Y0, Y0
+	VPCMPGTD  (R8), Y0, Y0
 	VMOVMSKPS Y0, AX
-	MOVQ      AX, R8
+	MOVQ      AX, R10
 	VMOVDQU   32(CX), Y0
-	VPCMPGTD  32(DI), Y0, Y0
+	VPCMPGTD  32(R8), Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x08, AX
-	ORQ       AX, R8
+	ORQ       AX, R10
 	VMOVDQU   64(CX), Y0
-	VPCMPGTD  64(DI), Y0, Y0
+	VPCMPGTD  64(R8), Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x10, AX
-	ORQ       AX, R8
+	ORQ       AX, R10
 	VMOVDQU   96(CX), Y0
-	VPCMPGTD  96(DI), Y0, Y0
+	VPCMPGTD  96(R8), Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x18, AX
-	ORQ       AX, R8
+	ORQ       AX, R10
 	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, R8
-	XORQ      88(DX), R8
-	MOVQ      R8, (BX)
-	ADDQ      8(DX), BX
-	MOVL      4(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      536(SP), DI
-	VMOVDQU   (CX), Y0
-	VPCMPGTD  128(DI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	MOVQ      AX, R8
-	VMOVDQU   32(CX), Y0
-	VPCMPGTD  160(DI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, R8
-	VMOVDQU   64(CX), Y0
-	VPCMPGTD  192(DI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, R8
-	VMOVDQU   96(CX), Y0
-	VPCMPGTD  224(DI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x18, AX
-	ORQ       AX, R8
-	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, R8
-	XORQ      88(DX), R8
-	MOVQ      R8, (BX)
-	ADDQ      8(DX), BX
-	MOVL      8(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      536(SP), DI
-	VMOVDQU   (CX), Y0
-	VPCMPGTD  256(DI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	MOVQ      AX, R8
-	VMOVDQU   32(CX), Y0
-	VPCMPGTD  288(DI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, R8
-	VMOVDQU   64(CX), Y0
-	VPCMPGTD  320(DI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, R8
-	VMOVDQU   96(CX), Y0
-	VPCMPGTD  352(DI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x18, AX
-	ORQ       AX, R8
-	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, R8
-	XORQ      88(DX), R8
-	MOVQ      R8, (BX)
-	ADDQ      8(DX), BX
-	MOVL      12(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      536(SP), SI
-	VMOVDQU   (CX), Y0
-	VPCMPGTD  384(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	MOVQ      AX, DI
-	VMOVDQU   32(CX), Y0
-	VPCMPGTD  416(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, DI
-	VMOVDQU   64(CX), Y0
-	VPCMPGTD  448(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, DI
-	VMOVDQU   96(CX), Y0
-	VPCMPGTD  480(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x18, AX
-	ORQ       AX, DI
-	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (BX)
-	ADDQ      8(DX), BX
-	MOVQ      BX, 104(DX)
-	ADDQ      $0x10, 112(DX)
-	ADDQ      $0x10, 120(DX)
-	SUBQ      $0x04, 80(DX)
+	XORQ      AX, R10
+	XORQ      88(BX), R10
+	MOVQ      R10, (SI)
+	ADDQ      8(BX), SI
+	ADDQ      $0x04, DI
+	ADDQ      $0x00000080, R8
+	DECQ      R9
+	JNE       pixel
+	MOVQ      SI, 104(BX)
+	SUBQ      DX, 80(BX)
+	SHLQ      $0x02, DX
+	ADDQ      DX, 112(BX)
+	ADDQ      DX, 120(BX)
 	JMP       wide
 
 narrow:
-	CMPQ  80(DX), $0x00
+	CMPQ  80(BX), $0x00
 	JEQ   done
-	MOVQ  112(DX), AX
+	MOVQ  112(BX), AX
 	MOVL  (AX), CX
-	ADDQ  16(DX), CX
+	ADDQ  16(BX), CX
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	MOVQ  $0x00000000, 544(SP)
-	MOVQ  48(DX), BX
+	MOVQ  48(BX), DX
 	XORQ  SI, SI
-	MOVQ  56(DX), DI
-	MOVQ  192(DX), R9
+	MOVQ  56(BX), DI
+	MOVQ  192(BX), R9
 
 nrow:
-	MOVQ 64(DX), R8
+	MOVQ 64(BX), R8
 	ADDQ SI, R8
 
 nchunk:
@@ -1355,35 +1197,35 @@ npieces:
 	LEAQ         8(SI), R10
 	CMPQ         R10, AX
 	JGT          npiecesdone
-	VMOVDQU      (BX), Y2
-	VMOVDQU      32(BX), Y3
+	VMOVDQU      (DX), Y2
+	VMOVDQU      32(DX), Y3
 	VPBROADCASTW (CX)(SI*1), Y4
 	VPMADDUBSW   Y2, Y4, Y2
 	VPADDW       Y2, Y0, Y0
 	VPMADDUBSW   Y3, Y4, Y2
 	VPADDW       Y2, Y1, Y1
-	VMOVDQU      64(BX), Y2
-	VMOVDQU      96(BX), Y3
+	VMOVDQU      64(DX), Y2
+	VMOVDQU      96(DX), Y3
 	VPBROADCASTW 2(CX)(SI*1), Y4
 	VPMADDUBSW   Y2, Y4, Y2
 	VPADDW       Y2, Y0, Y0
 	VPMADDUBSW   Y3, Y4, Y2
 	VPADDW       Y2, Y1, Y1
-	VMOVDQU      128(BX), Y2
-	VMOVDQU      160(BX), Y3
+	VMOVDQU      128(DX), Y2
+	VMOVDQU      160(DX), Y3
 	VPBROADCASTW 4(CX)(SI*1), Y4
 	VPMADDUBSW   Y2, Y4, Y2
 	VPADDW       Y2, Y0, Y0
 	VPMADDUBSW   Y3, Y4, Y2
 	VPADDW       Y2, Y1, Y1
-	VMOVDQU      192(BX), Y2
-	VMOVDQU      224(BX), Y3
+	VMOVDQU      192(DX), Y2
+	VMOVDQU      224(DX), Y3
 	VPBROADCASTW 6(CX)(SI*1), Y4
 	VPMADDUBSW   Y2, Y4, Y2
 	VPADDW       Y2, Y0, Y0
 	VPMADDUBSW   Y3, Y4, Y2
 	VPADDW       Y2, Y1, Y1
-	ADDQ         $0x00000100, BX
+	ADDQ         $0x00000100, DX
 	MOVQ         R10, SI
 	JMP          npieces
 
@@ -1392,14 +1234,14 @@ npiecesdone:
 	JEQ  nfull
 
 npiece:
-	VMOVDQU      (BX), Y2
-	VMOVDQU      32(BX), Y3
+	VMOVDQU      (DX), Y2
+	VMOVDQU      32(DX), Y3
 	VPBROADCASTW (CX)(SI*1), Y4
 	VPMADDUBSW   Y2, Y4, Y2
 	VPADDW       Y2, Y0, Y0
 	VPMADDUBSW   Y3, Y4, Y2
 	VPADDW       Y2, Y1, Y1
-	ADDQ         $0x00000040, BX
+	ADDQ         $0x00000040, DX
 	ADDQ         $0x02, SI
 	CMPQ         SI, AX
 	JNE          npiece
@@ -1443,12 +1285,12 @@ nearlyadd:
 nearlydone:
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
-	MOVQ  192(DX), R9
+	MOVQ  192(BX), R9
 
 ngo:
 	CMPQ         SI, R8
 	JNE          nchunk
-	ADDQ         72(DX), SI
+	ADDQ         72(BX), SI
 	DECQ         DI
 	JNE          nrow
 	CMPQ         544(SP), $0x00
@@ -1485,40 +1327,8 @@ nlateadd:
 	VMOVDQU      Y1, 96(AX)
 
 nlatedone:
-	MOVQ      104(DX), BX
-	MOVQ      120(DX), AX
-	MOVL      (AX), CX
-	ADDQ      40(DX), CX
-	MOVQ      536(SP), SI
-	VMOVDQU   (CX), Y0
-	VPCMPGTD  (SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	MOVQ      AX, DI
-	VMOVDQU   32(CX), Y0
-	VPCMPGTD  32(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, DI
-	VMOVDQU   64(CX), Y0
-	VPCMPGTD  64(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, DI
-	VMOVDQU   96(CX), Y0
-	VPCMPGTD  96(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x18, AX
-	ORQ       AX, DI
-	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (BX)
-	ADDQ      8(DX), BX
-	MOVQ      BX, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       narrow
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -1530,32 +1340,32 @@ TEXT ·convBytes16AVX2(SB), NOSPLIT, $296-8
 	LEAQ 24(SP), AX
 	ANDQ $-32, AX
 	MOVQ AX, 280(SP)
-	MOVQ job+0(FP), DX
+	MOVQ job+0(FP), BX
 
 wide:
-	CMPQ  80(DX), $0x04
+	CMPQ  80(BX), $0x04
 	JLT   narrow
-	MOVQ  112(DX), AX
+	MOVQ  112(BX), AX
 	MOVL  (AX), CX
-	ADDQ  16(DX), CX
-	MOVL  4(AX), BX
-	ADDQ  16(DX), BX
+	ADDQ  16(BX), CX
+	MOVL  4(AX), DX
+	ADDQ  16(BX), DX
 	MOVL  8(AX), SI
-	ADDQ  16(DX), SI
+	ADDQ  16(BX), SI
 	MOVL  12(AX), DI
-	ADDQ  16(DX), DI
+	ADDQ  16(BX), DI
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	MOVQ  $0x00000000, 288(SP)
-	MOVQ  48(DX), R8
+	MOVQ  48(BX), R8
 	XORQ  R9, R9
-	MOVQ  56(DX), R10
-	MOVQ  192(DX), R12
+	MOVQ  56(BX), R10
+	MOVQ  192(BX), R12
 
 wrow:
-	MOVQ 64(DX), R11
+	MOVQ 64(BX), R11
 	ADDQ R9, R11
 
 wchunk:
@@ -1573,7 +1383,7 @@ wpieces:
 	VPBROADCASTW (CX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y0, Y0
-	VPBROADCASTW (BX)(R9*1), Y5
+	VPBROADCASTW (DX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y1, Y1
 	VPBROADCASTW (SI)(R9*1), Y5
@@ -1586,7 +1396,7 @@ wpieces:
 	VPBROADCASTW 2(CX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y0, Y0
-	VPBROADCASTW 2(BX)(R9*1), Y5
+	VPBROADCASTW 2(DX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y1, Y1
 	VPBROADCASTW 2(SI)(R9*1), Y5
@@ -1599,7 +1409,7 @@ wpieces:
 	VPBROADCASTW 4(CX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y0, Y0
-	VPBROADCASTW 4(BX)(R9*1), Y5
+	VPBROADCASTW 4(DX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y1, Y1
 	VPBROADCASTW 4(SI)(R9*1), Y5
@@ -1612,7 +1422,7 @@ wpieces:
 	VPBROADCASTW 6(CX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y0, Y0
-	VPBROADCASTW 6(BX)(R9*1), Y5
+	VPBROADCASTW 6(DX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y1, Y1
 	VPBROADCASTW 6(SI)(R9*1), Y5
@@ -1634,7 +1444,7 @@ wpiece:
 	VPBROADCASTW (CX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y0, Y0
-	VPBROADCASTW (BX)(R9*1), Y5
+	VPBROADCASTW (DX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y1, Y1
 	VPBROADCASTW (SI)(R9*1), Y5
@@ -1713,12 +1523,12 @@ wearlydone:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-	MOVQ  192(DX), R12
+	MOVQ  192(BX), R12
 
 wgo:
 	CMPQ         R9, R11
 	JNE          wchunk
-	ADDQ         72(DX), R9
+	ADDQ         72(BX), R9
 	DECQ         R10
 	JNE          wrow
 	CMPQ         288(SP), $0x00
@@ -1779,97 +1589,57 @@ wlateadd:
 	VMOVDQU      Y1, 224(AX)
 
 wlatedone:
-	MOVQ      104(DX), BX
-	MOVQ      120(DX), SI
-	MOVL      (SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      280(SP), DI
+	MOVQ $0x00000004, DX
+
+store:
+	MOVQ 104(BX), SI
+	MOVQ 120(BX), DI
+	MOVQ DX, R9
+	MOVQ 280(SP), R8
+
+pixel:
+	MOVL      (DI), CX
+	ADDQ      40(BX), CX
 	VMOVDQU   (CX), Y0
-	VPCMPGTD  (DI), Y0, Y0
+	VPCMPGTD  (R8), Y0, Y0
 	VMOVMSKPS Y0, AX
-	MOVQ      AX, R8
+	MOVQ      AX, R10
 	VMOVDQU   32(CX), Y0
-	VPCMPGTD  32(DI), Y0, Y0
+	VPCMPGTD  32(R8), Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x08, AX
-	ORQ       AX, R8
+	ORQ       AX, R10
 	MOVQ      $0x000000000000ffff, AX
-	XORQ      AX, R8
-	XORQ      88(DX), R8
-	MOVQ      R8, (BX)
-	ADDQ      8(DX), BX
-	MOVL      4(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      280(SP), DI
-	VMOVDQU   (CX), Y0
-	VPCMPGTD  64(DI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	MOVQ      AX, R8
-	VMOVDQU   32(CX), Y0
-	VPCMPGTD  96(DI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, R8
-	MOVQ      $0x000000000000ffff, AX
-	XORQ      AX, R8
-	XORQ      88(DX), R8
-	MOVQ      R8, (BX)
-	ADDQ      8(DX), BX
-	MOVL      8(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      280(SP), DI
-	VMOVDQU   (CX), Y0
-	VPCMPGTD  128(DI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	MOVQ      AX, R8
-	VMOVDQU   32(CX), Y0
-	VPCMPGTD  160(DI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, R8
-	MOVQ      $0x000000000000ffff, AX
-	XORQ      AX, R8
-	XORQ      88(DX), R8
-	MOVQ      R8, (BX)
-	ADDQ      8(DX), BX
-	MOVL      12(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      280(SP), SI
-	VMOVDQU   (CX), Y0
-	VPCMPGTD  192(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	MOVQ      AX, DI
-	VMOVDQU   32(CX), Y0
-	VPCMPGTD  224(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, DI
-	MOVQ      $0x000000000000ffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (BX)
-	ADDQ      8(DX), BX
-	MOVQ      BX, 104(DX)
-	ADDQ      $0x10, 112(DX)
-	ADDQ      $0x10, 120(DX)
-	SUBQ      $0x04, 80(DX)
+	XORQ      AX, R10
+	XORQ      88(BX), R10
+	MOVQ      R10, (SI)
+	ADDQ      8(BX), SI
+	ADDQ      $0x04, DI
+	ADDQ      $0x00000040, R8
+	DECQ      R9
+	JNE       pixel
+	MOVQ      SI, 104(BX)
+	SUBQ      DX, 80(BX)
+	SHLQ      $0x02, DX
+	ADDQ      DX, 112(BX)
+	ADDQ      DX, 120(BX)
 	JMP       wide
 
 narrow:
-	CMPQ  80(DX), $0x00
+	CMPQ  80(BX), $0x00
 	JEQ   done
-	MOVQ  112(DX), AX
+	MOVQ  112(BX), AX
 	MOVL  (AX), CX
-	ADDQ  16(DX), CX
+	ADDQ  16(BX), CX
 	VPXOR Y0, Y0, Y0
 	MOVQ  $0x00000000, 288(SP)
-	MOVQ  48(DX), BX
+	MOVQ  48(BX), DX
 	XORQ  SI, SI
-	MOVQ  56(DX), DI
-	MOVQ  192(DX), R9
+	MOVQ  56(BX), DI
+	MOVQ  192(BX), R9
 
 nrow:
-	MOVQ 64(DX), R8
+	MOVQ 64(BX), R8
 	ADDQ SI, R8
 
 nchunk:
@@ -1883,23 +1653,23 @@ npieces:
 	LEAQ         8(SI), R10
 	CMPQ         R10, AX
 	JGT          npiecesdone
-	VMOVDQU      (BX), Y1
+	VMOVDQU      (DX), Y1
 	VPBROADCASTW (CX)(SI*1), Y2
 	VPMADDUBSW   Y1, Y2, Y1
 	VPADDW       Y1, Y0, Y0
-	VMOVDQU      32(BX), Y1
+	VMOVDQU      32(DX), Y1
 	VPBROADCASTW 2(CX)(SI*1), Y2
 	VPMADDUBSW   Y1, Y2, Y1
 	VPADDW       Y1, Y0, Y0
-	VMOVDQU      64(BX), Y1
+	VMOVDQU      64(DX), Y1
 	VPBROADCASTW 4(CX)(SI*1), Y2
 	VPMADDUBSW   Y1, Y2, Y1
 	VPADDW       Y1, Y0, Y0
-	VMOVDQU      96(BX), Y1
+	VMOVDQU      96(DX), Y1
 	VPBROADCASTW 6(CX)(SI*1), Y2
 	VPMADDUBSW   Y1, Y2, Y1
 	VPADDW       Y1, Y0, Y0
-	ADDQ         $0x00000080, BX
+	ADDQ         $0x00000080, DX
 	MOVQ         R10, SI
 	JMP          npieces
 
@@ -1908,11 +1678,11 @@ npiecesdone:
 	JEQ  nfull
 
 npiece:
-	VMOVDQU      (BX), Y1
+	VMOVDQU      (DX), Y1
 	VPBROADCASTW (CX)(SI*1), Y2
 	VPMADDUBSW   Y1, Y2, Y1
 	VPADDW       Y1, Y0, Y0
-	ADDQ         $0x00000020, BX
+	ADDQ         $0x00000020, DX
 	ADDQ         $0x02, SI
 	CMPQ         SI, AX
 	JNE          npiece
@@ -1943,12 +1713,12 @@ nearlyadd:
 
 nearlydone:
 	VPXOR Y0, Y0, Y0
-	MOVQ  192(DX), R9
+	MOVQ  192(BX), R9
 
 ngo:
 	CMPQ         SI, R8
 	JNE          nchunk
-	ADDQ         72(DX), SI
+	ADDQ         72(BX), SI
 	DECQ         DI
 	JNE          nrow
 	CMPQ         288(SP), $0x00
@@ -1973,30 +1743,8 @@ nlateadd:
 	VMOVDQU      Y0, 32(AX)
 
 nlatedone:
-	MOVQ      104(DX), BX
-	MOVQ      120(DX), AX
-	MOVL      (AX), CX
-	ADDQ      40(DX), CX
-	MOVQ      280(SP), SI
-	VMOVDQU   (CX), Y0
-	VPCMPGTD  (SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	MOVQ      AX, DI
-	VMOVDQU   32(CX), Y0
-	VPCMPGTD  32(SI), Y0, Y0
-	VMOVMSKPS Y0, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, DI
-	MOVQ      $0x000000000000ffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (BX)
-	ADDQ      8(DX), BX
-	MOVQ      BX, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       narrow
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -2402,68 +2150,51 @@ wlateadd:
 	VMOVDQU      Y1, 480(AX)
 
 wlatedone:
-	MOVQ    104(CX), DX
-	MOVQ    120(CX), BX
-	MOVL    (BX), AX
+	MOVQ $0x00000002, DX
+
+store:
+	MOVQ 104(CX), BX
+	MOVQ 120(CX), SI
+	MOVQ DX, R8
+	MOVQ 536(SP), DI
+
+pixel:
+	MOVL    (SI), AX
 	ADDQ    40(CX), AX
-	MOVQ    536(SP), SI
-	VMOVDQU (SI), Y0
+	VMOVDQU (DI), Y0
 	VPADDD  (AX), Y0, Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 32(SI), Y0
+	VMOVDQU Y0, (BX)
+	VMOVDQU 32(DI), Y0
 	VPADDD  32(AX), Y0, Y0
-	VMOVDQU Y0, 32(DX)
-	VMOVDQU 64(SI), Y0
+	VMOVDQU Y0, 32(BX)
+	VMOVDQU 64(DI), Y0
 	VPADDD  64(AX), Y0, Y0
-	VMOVDQU Y0, 64(DX)
-	VMOVDQU 96(SI), Y0
+	VMOVDQU Y0, 64(BX)
+	VMOVDQU 96(DI), Y0
 	VPADDD  96(AX), Y0, Y0
-	VMOVDQU Y0, 96(DX)
-	VMOVDQU 128(SI), Y0
+	VMOVDQU Y0, 96(BX)
+	VMOVDQU 128(DI), Y0
 	VPADDD  128(AX), Y0, Y0
-	VMOVDQU Y0, 128(DX)
-	VMOVDQU 160(SI), Y0
+	VMOVDQU Y0, 128(BX)
+	VMOVDQU 160(DI), Y0
 	VPADDD  160(AX), Y0, Y0
-	VMOVDQU Y0, 160(DX)
-	VMOVDQU 192(SI), Y0
+	VMOVDQU Y0, 160(BX)
+	VMOVDQU 192(DI), Y0
 	VPADDD  192(AX), Y0, Y0
-	VMOVDQU Y0, 192(DX)
-	VMOVDQU 224(SI), Y0
+	VMOVDQU Y0, 192(BX)
+	VMOVDQU 224(DI), Y0
 	VPADDD  224(AX), Y0, Y0
-	VMOVDQU Y0, 224(DX)
-	ADDQ    8(CX), DX
-	MOVL    4(BX), AX
-	ADDQ    40(CX), AX
-	MOVQ    536(SP), BX
-	VMOVDQU 256(BX), Y0
-	VPADDD  (AX), Y0, Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 288(BX), Y0
-	VPADDD  32(AX), Y0, Y0
-	VMOVDQU Y0, 32(DX)
-	VMOVDQU 320(BX), Y0
-	VPADDD  64(AX), Y0, Y0
-	VMOVDQU Y0, 64(DX)
-	VMOVDQU 352(BX), Y0
-	VPADDD  96(AX), Y0, Y0
-	VMOVDQU Y0, 96(DX)
-	VMOVDQU 384(BX), Y0
-	VPADDD  128(AX), Y0, Y0
-	VMOVDQU Y0, 128(DX)
-	VMOVDQU 416(BX), Y0
-	VPADDD  160(AX), Y0, Y0
-	VMOVDQU Y0, 160(DX)
-	VMOVDQU 448(BX), Y0
-	VPADDD  192(AX), Y0, Y0
-	VMOVDQU Y0, 192(DX)
-	VMOVDQU 480(BX), Y0
-	VPADDD  224(AX), Y0, Y0
-	VMOVDQU Y0, 224(DX)
-	ADDQ    8(CX), DX
-	MOVQ    DX, 104(CX)
-	ADDQ    $0x08, 112(CX)
-	ADDQ    $0x08, 120(CX)
-	SUBQ    $0x02, 80(CX)
+	VMOVDQU Y0, 224(BX)
+	ADDQ    8(CX), BX
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000100, DI
+	DECQ    R8
+	JNE     pixel
+	MOVQ    BX, 104(CX)
+	SUBQ    DX, 80(CX)
+	SHLQ    $0x02, DX
+	ADDQ    DX, 112(CX)
+	ADDQ    DX, 120(CX)
 	JMP     wide
 
 narrow:
@@ -2707,41 +2438,8 @@ nlateadd:
 	VMOVDQU      Y1, 224(AX)
 
 nlatedone:
-	MOVQ    104(CX), DX
-	MOVQ    120(CX), AX
-	MOVL    (AX), AX
-	ADDQ    40(CX), AX
-	MOVQ    536(SP), BX
-	VMOVDQU (BX), Y0
-	VPADDD  (AX), Y0, Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 32(BX), Y0
-	VPADDD  32(AX), Y0, Y0
-	VMOVDQU Y0, 32(DX)
-	VMOVDQU 64(BX), Y0
-	VPADDD  64(AX), Y0, Y0
-	VMOVDQU Y0, 64(DX)
-	VMOVDQU 96(BX), Y0
-	VPADDD  96(AX), Y0, Y0
-	VMOVDQU Y0, 96(DX)
-	VMOVDQU 128(BX), Y0
-	VPADDD  128(AX), Y0, Y0
-	VMOVDQU Y0, 128(DX)
-	VMOVDQU 160(BX), Y0
-	VPADDD  160(AX), Y0, Y0
-	VMOVDQU Y0, 160(DX)
-	VMOVDQU 192(BX), Y0
-	VPADDD  192(AX), Y0, Y0
-	VMOVDQU Y0, 192(DX)
-	VMOVDQU 224(BX), Y0
-	VPADDD  224(AX), Y0, Y0
-	VMOVDQU Y0, 224(DX)
-	ADDQ    8(CX), DX
-	MOVQ    DX, 104(CX)
-	ADDQ    $0x04, 112(CX)
-	ADDQ    $0x04, 120(CX)
-	SUBQ    $0x01, 80(CX)
-	JMP     narrow
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -3151,76 +2849,39 @@ wlateadd:
 	VMOVDQU      Y1, 480(AX)
 
 wlatedone:
-	MOVQ    104(CX), DX
-	MOVQ    120(CX), BX
-	MOVL    (BX), AX
+	MOVQ $0x00000004, DX
+
+store:
+	MOVQ 104(CX), BX
+	MOVQ 120(CX), SI
+	MOVQ DX, R8
+	MOVQ 536(SP), DI
+
+pixel:
+	MOVL    (SI), AX
 	ADDQ    40(CX), AX
-	MOVQ    536(SP), SI
-	VMOVDQU (SI), Y0
+	VMOVDQU (DI), Y0
 	VPADDD  (AX), Y0, Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 32(SI), Y0
+	VMOVDQU Y0, (BX)
+	VMOVDQU 32(DI), Y0
 	VPADDD  32(AX), Y0, Y0
-	VMOVDQU Y0, 32(DX)
-	VMOVDQU 64(SI), Y0
+	VMOVDQU Y0, 32(BX)
+	VMOVDQU 64(DI), Y0
 	VPADDD  64(AX), Y0, Y0
-	VMOVDQU Y0, 64(DX)
-	VMOVDQU 96(SI), Y0
+	VMOVDQU Y0, 64(BX)
+	VMOVDQU 96(DI), Y0
 	VPADDD  96(AX), Y0, Y0
-	VMOVDQU Y0, 96(DX)
-	ADDQ    8(CX), DX
-	MOVL    4(BX), AX
-	ADDQ    40(CX), AX
-	MOVQ    536(SP), SI
-	VMOVDQU 128(SI), Y0
-	VPADDD  (AX), Y0, Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 160(SI), Y0
-	VPADDD  32(AX), Y0, Y0
-	VMOVDQU Y0, 32(DX)
-	VMOVDQU 192(SI), Y0
-	VPADDD  64(AX), Y0, Y0
-	VMOVDQU Y0, 64(DX)
-	VMOVDQU 224(SI), Y0
-	VPADDD  96(AX), Y0, Y0
-	VMOVDQU Y0, 96(DX)
-	ADDQ    8(CX), DX
-	MOVL    8(BX), AX
-	ADDQ    40(CX), AX
-	MOVQ    536(SP), SI
-	VMOVDQU 256(SI), Y0
-	VPADDD  (AX), Y0, Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 288(SI), Y0
-	VPADDD  32(AX), Y0, Y0
-	VMOVDQU Y0, 32(DX)
-	VMOVDQU 320(SI), Y0
-	VPADDD  64(AX), Y0, Y0
-	VMOVDQU Y0, 64(DX)
-	VMOVDQU 352(SI), Y0
-	VPADDD  96(AX), Y0, Y0
-	VMOVDQU Y0, 96(DX)
-	ADDQ    8(CX), DX
-	MOVL    12(BX), AX
-	ADDQ    40(CX), AX
-	MOVQ    536(SP), BX
-	VMOVDQU 384(BX), Y0
-	VPADDD  (AX), Y0, Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 416(BX), Y0
-	VPADDD  32(AX), Y0, Y0
-	VMOVDQU Y0, 32(DX)
-	VMOVDQU 448(BX), Y0
-	VPADDD  64(AX), Y0, Y0
-	VMOVDQU Y0, 64(DX)
-	VMOVDQU 480(BX), Y0
-	VPADDD  96(AX), Y0, Y0
-	VMOVDQU Y0, 96(DX)
-	ADDQ    8(CX), DX
-	MOVQ    DX, 104(CX)
-	ADDQ    $0x10, 112(CX)
-	ADDQ    $0x10, 120(CX)
-	SUBQ    $0x04, 80(CX)
+	VMOVDQU Y0, 96(BX)
+	ADDQ    8(CX), BX
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R8
+	JNE     pixel
+	MOVQ    BX, 104(CX)
+	SUBQ    DX, 80(CX)
+	SHLQ    $0x02, DX
+	ADDQ    DX, 112(CX)
+	ADDQ    DX, 120(CX)
 	JMP     wide
 
 narrow:
@@ -3382,29 +3043,8 @@ nlateadd:
 	VMOVDQU      Y1, 96(AX)
 
 nlatedone:
-	MOVQ    104(CX), DX
-	MOVQ    120(CX), AX
-	MOVL    (AX), AX
-	ADDQ    40(CX), AX
-	MOVQ    536(SP), BX
-	VMOVDQU (BX), Y0
-	VPADDD  (AX), Y0, Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 32(BX), Y0
-	VPADDD  32(AX), Y0, Y0
-	VMOVDQU Y0, 32(DX)
-	VMOVDQU 64(BX), Y0
-	VPADDD  64(AX), Y0, Y0
-	VMOVDQU Y0, 64(DX)
-	VMOVDQU 96(BX), Y0
-	VPADDD  96(AX), Y0, Y0
-	VMOVDQU Y0, 96(DX)
-	ADDQ    8(CX), DX
-	MOVQ    DX, 104(CX)
-	ADDQ    $0x04, 112(CX)
-	ADDQ    $0x04, 120(CX)
-	SUBQ    $0x01, 80(CX)
-	JMP     narrow
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -3665,52 +3305,33 @@ wlateadd:
 	VMOVDQU      Y1, 224(AX)
 
 wlatedone:
-	MOVQ    104(CX), DX
-	MOVQ    120(CX), BX
-	MOVL    (BX), AX
+	MOVQ $0x00000004, DX
+
+store:
+	MOVQ 104(CX), BX
+	MOVQ 120(CX), SI
+	MOVQ DX, R8
+	MOVQ 280(SP), DI
+
+pixel:
+	MOVL    (SI), AX
 	ADDQ    40(CX), AX
-	MOVQ    280(SP), SI
-	VMOVDQU (SI), Y0
+	VMOVDQU (DI), Y0
 	VPADDD  (AX), Y0, Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 32(SI), Y0
+	VMOVDQU Y0, (BX)
+	VMOVDQU 32(DI), Y0
 	VPADDD  32(AX), Y0, Y0
-	VMOVDQU Y0, 32(DX)
-	ADDQ    8(CX), DX
-	MOVL    4(BX), AX
-	ADDQ    40(CX), AX
-	MOVQ    280(SP), SI
-	VMOVDQU 64(SI), Y0
-	VPADDD  (AX), Y0, Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 96(SI), Y0
-	VPADDD  32(AX), Y0, Y0
-	VMOVDQU Y0, 32(DX)
-	ADDQ    8(CX), DX
-	MOVL    8(BX), AX
-	ADDQ    40(CX), AX
-	MOVQ    280(SP), SI
-	VMOVDQU 128(SI), Y0
-	VPADDD  (AX), Y0, Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 160(SI), Y0
-	VPADDD  32(AX), Y0, Y0
-	VMOVDQU Y0, 32(DX)
-	ADDQ    8(CX), DX
-	MOVL    12(BX), AX
-	ADDQ    40(CX), AX
-	MOVQ    280(SP), BX
-	VMOVDQU 192(BX), Y0
-	VPADDD  (AX), Y0, Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 224(BX), Y0
-	VPADDD  32(AX), Y0, Y0
-	VMOVDQU Y0, 32(DX)
-	ADDQ    8(CX), DX
-	MOVQ    DX, 104(CX)
-	ADDQ    $0x10, 112(CX)
-	ADDQ    $0x10, 120(CX)
-	SUBQ    $0x04, 80(CX)
+	VMOVDQU Y0, 32(BX)
+	ADDQ    8(CX), BX
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000040, DI
+	DECQ    R8
+	JNE     pixel
+	MOVQ    BX, 104(CX)
+	SUBQ    DX, 80(CX)
+	SHLQ    $0x02, DX
+	ADDQ    DX, 112(CX)
+	ADDQ    DX, 120(CX)
 	JMP     wide
 
 narrow:
@@ -3831,23 +3452,8 @@ nlateadd:
 	VMOVDQU      Y0, 32(AX)
 
 nlatedone:
-	MOVQ    104(CX), DX
-	MOVQ    120(CX), AX
-	MOVL    (AX), AX
-	ADDQ    40(CX), AX
-	MOVQ    280(SP), BX
-	VMOVDQU (BX), Y0
-	VPADDD  (AX), Y0, Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 32(BX), Y0
-	VPADDD  32(AX), Y0, Y0
-	VMOVDQU Y0, 32(DX)
-	ADDQ    8(CX), DX
-	MOVQ    DX, 104(CX)
-	ADDQ    $0x04, 112(CX)
-	ADDQ    $0x04, 120(CX)
-	SUBQ    $0x01, 80(CX)
-	JMP     narrow
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -4259,26 +3865,32 @@ wlateadd:
 	VMOVDQU      Y1, 480(AX)
 
 wlatedone:
-	MOVQ        104(CX), DX
-	MOVQ        120(CX), BX
-	MOVL        (BX), AX
+	MOVQ $0x00000002, DX
+
+store:
+	MOVQ 104(CX), BX
+	MOVQ 120(CX), SI
+	MOVQ DX, R8
+	MOVQ 536(SP), DI
+
+pixel:
+	MOVL        (SI), AX
 	ADDQ        40(CX), AX
-	MOVQ        536(SP), SI
-	VMOVDQU     (SI), Y0
+	VMOVDQU     (DI), Y0
 	VPADDD      (AX), Y0, Y0
-	VMOVDQU     32(SI), Y1
+	VMOVDQU     32(DI), Y1
 	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     64(SI), Y2
+	VMOVDQU     64(DI), Y2
 	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     96(SI), Y3
+	VMOVDQU     96(DI), Y3
 	VPADDD      96(AX), Y3, Y3
-	VMOVDQU     128(SI), Y4
+	VMOVDQU     128(DI), Y4
 	VPADDD      128(AX), Y4, Y4
-	VMOVDQU     160(SI), Y5
+	VMOVDQU     160(DI), Y5
 	VPADDD      160(AX), Y5, Y5
-	VMOVDQU     192(SI), Y6
+	VMOVDQU     192(DI), Y6
 	VPADDD      192(AX), Y6, Y6
-	VMOVDQU     224(SI), Y7
+	VMOVDQU     224(DI), Y7
 	VPADDD      224(AX), Y7, Y7
 	VCVTDQ2PS   Y0, Y0
 	VCVTDQ2PS   Y1, Y1
@@ -4290,37 +3902,37 @@ wlatedone:
 	VCVTDQ2PS   Y7, Y7
 	MOVQ        128(CX), AX
 	TESTQ       AX, AX
-	JEQ         w0scaled
-	MOVQ        136(CX), SI
+	JEQ         scaled
+	MOVQ        136(CX), R9
 	VMOVUPS     (AX), Y8
-	VMOVUPS     (SI), Y9
+	VMOVUPS     (R9), Y9
 	VFMADD213PS Y9, Y8, Y0
 	VMOVUPS     32(AX), Y8
-	VMOVUPS     32(SI), Y9
+	VMOVUPS     32(R9), Y9
 	VFMADD213PS Y9, Y8, Y1
 	VMOVUPS     64(AX), Y8
-	VMOVUPS     64(SI), Y9
+	VMOVUPS     64(R9), Y9
 	VFMADD213PS Y9, Y8, Y2
 	VMOVUPS     96(AX), Y8
-	VMOVUPS     96(SI), Y9
+	VMOVUPS     96(R9), Y9
 	VFMADD213PS Y9, Y8, Y3
 	VMOVUPS     128(AX), Y8
-	VMOVUPS     128(SI), Y9
+	VMOVUPS     128(R9), Y9
 	VFMADD213PS Y9, Y8, Y4
 	VMOVUPS     160(AX), Y8
-	VMOVUPS     160(SI), Y9
+	VMOVUPS     160(R9), Y9
 	VFMADD213PS Y9, Y8, Y5
 	VMOVUPS     192(AX), Y8
-	VMOVUPS     192(SI), Y9
+	VMOVUPS     192(R9), Y9
 	VFMADD213PS Y9, Y8, Y6
 	VMOVUPS     224(AX), Y8
-	VMOVUPS     224(SI), Y9
+	VMOVUPS     224(R9), Y9
 	VFMADD213PS Y9, Y8, Y7
 
-w0scaled:
+scaled:
 	MOVQ      144(CX), AX
 	TESTQ     AX, AX
-	JEQ       w0sloped
+	JEQ       sloped
 	VXORPS    Y8, Y8, Y8
 	VMOVUPS   (AX), Y9
 	VMULPS    Y0, Y9, Y9
@@ -4355,10 +3967,10 @@ w0scaled:
 	VCMPPS    $0x11, Y8, Y7, Y8
 	VBLENDVPS Y8, Y9, Y7, Y7
 
-w0sloped:
+sloped:
 	MOVQ         152(CX), AX
 	TESTQ        AX, AX
-	JEQ          w0clipped
+	JEQ          clipped
 	VBROADCASTSS 160(CX), Y8
 	VBROADCASTSS 164(CX), Y9
 	VMAXPS       Y0, Y8, Y0
@@ -4378,173 +3990,38 @@ w0sloped:
 	VMAXPS       Y7, Y8, Y7
 	VMINPS       Y7, Y9, Y7
 
-w0clipped:
+clipped:
 	MOVQ   168(CX), AX
 	TESTQ  AX, AX
-	JEQ    w0alone
-	VADDPS -1(DX)(AX*1), Y0, Y0
-	VADDPS 31(DX)(AX*1), Y1, Y1
-	VADDPS 63(DX)(AX*1), Y2, Y2
-	VADDPS 95(DX)(AX*1), Y3, Y3
-	VADDPS 127(DX)(AX*1), Y4, Y4
-	VADDPS 159(DX)(AX*1), Y5, Y5
-	VADDPS 191(DX)(AX*1), Y6, Y6
-	VADDPS 223(DX)(AX*1), Y7, Y7
+	JEQ    alone
+	VADDPS -1(BX)(AX*1), Y0, Y0
+	VADDPS 31(BX)(AX*1), Y1, Y1
+	VADDPS 63(BX)(AX*1), Y2, Y2
+	VADDPS 95(BX)(AX*1), Y3, Y3
+	VADDPS 127(BX)(AX*1), Y4, Y4
+	VADDPS 159(BX)(AX*1), Y5, Y5
+	VADDPS 191(BX)(AX*1), Y6, Y6
+	VADDPS 223(BX)(AX*1), Y7, Y7
 
-w0alone:
-	VMOVUPS     Y0, (DX)
-	VMOVUPS     Y1, 32(DX)
-	VMOVUPS     Y2, 64(DX)
-	VMOVUPS     Y3, 96(DX)
-	VMOVUPS     Y4, 128(DX)
-	VMOVUPS     Y5, 160(DX)
-	VMOVUPS     Y6, 192(DX)
-	VMOVUPS     Y7, 224(DX)
-	ADDQ        8(CX), DX
-	MOVL        4(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        536(SP), BX
-	VMOVDQU     256(BX), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     288(BX), Y1
-	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     320(BX), Y2
-	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     352(BX), Y3
-	VPADDD      96(AX), Y3, Y3
-	VMOVDQU     384(BX), Y4
-	VPADDD      128(AX), Y4, Y4
-	VMOVDQU     416(BX), Y5
-	VPADDD      160(AX), Y5, Y5
-	VMOVDQU     448(BX), Y6
-	VPADDD      192(AX), Y6, Y6
-	VMOVDQU     480(BX), Y7
-	VPADDD      224(AX), Y7, Y7
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	VCVTDQ2PS   Y3, Y3
-	VCVTDQ2PS   Y4, Y4
-	VCVTDQ2PS   Y5, Y5
-	VCVTDQ2PS   Y6, Y6
-	VCVTDQ2PS   Y7, Y7
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w1scaled
-	MOVQ        136(CX), BX
-	VMOVUPS     (AX), Y8
-	VMOVUPS     (BX), Y9
-	VFMADD213PS Y9, Y8, Y0
-	VMOVUPS     32(AX), Y8
-	VMOVUPS     32(BX), Y9
-	VFMADD213PS Y9, Y8, Y1
-	VMOVUPS     64(AX), Y8
-	VMOVUPS     64(BX), Y9
-	VFMADD213PS Y9, Y8, Y2
-	VMOVUPS     96(AX), Y8
-	VMOVUPS     96(BX), Y9
-	VFMADD213PS Y9, Y8, Y3
-	VMOVUPS     128(AX), Y8
-	VMOVUPS     128(BX), Y9
-	VFMADD213PS Y9, Y8, Y4
-	VMOVUPS     160(AX), Y8
-	VMOVUPS     160(BX), Y9
-	VFMADD213PS Y9, Y8, Y5
-	VMOVUPS     192(AX), Y8
-	VMOVUPS     192(BX), Y9
-	VFMADD213PS Y9, Y8, Y6
-	VMOVUPS     224(AX), Y8
-	VMOVUPS     224(BX), Y9
-	VFMADD213PS Y9, Y8, Y7
-
-w1scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w1sloped
-	VXORPS    Y8, Y8, Y8
-	VMOVUPS   (AX), Y9
-	VMULPS    Y0, Y9, Y9
-	VCMPPS    $0x11, Y8, Y0, Y10
-	VBLENDVPS Y10, Y9, Y0, Y0
-	VMOVUPS   32(AX), Y9
-	VMULPS    Y1, Y9, Y9
-	VCMPPS    $0x11, Y8, Y1, Y10
-	VBLENDVPS Y10, Y9, Y1, Y1
-	VMOVUPS   64(AX), Y9
-	VMULPS    Y2, Y9, Y9
-	VCMPPS    $0x11, Y8, Y2, Y10
-	VBLENDVPS Y10, Y9, Y2, Y2
-	VMOVUPS   96(AX), Y9
-	VMULPS    Y3, Y9, Y9
-	VCMPPS    $0x11, Y8, Y3, Y10
-	VBLENDVPS Y10, Y9, Y3, Y3
-	VMOVUPS   128(AX), Y9
-	VMULPS    Y4, Y9, Y9
-	VCMPPS    $0x11, Y8, Y4, Y10
-	VBLENDVPS Y10, Y9, Y4, Y4
-	VMOVUPS   160(AX), Y9
-	VMULPS    Y5, Y9, Y9
-	VCMPPS    $0x11, Y8, Y5, Y10
-	VBLENDVPS Y10, Y9, Y5, Y5
-	VMOVUPS   192(AX), Y9
-	VMULPS    Y6, Y9, Y9
-	VCMPPS    $0x11, Y8, Y6, Y10
-	VBLENDVPS Y10, Y9, Y6, Y6
-	VMOVUPS   224(AX), Y9
-	VMULPS    Y7, Y9, Y9
-	VCMPPS    $0x11, Y8, Y7, Y8
-	VBLENDVPS Y8, Y9, Y7, Y7
-
-w1sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w1clipped
-	VBROADCASTSS 160(CX), Y8
-	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y0, Y8, Y0
-	VMINPS       Y0, Y9, Y0
-	VMAXPS       Y1, Y8, Y1
-	VMINPS       Y1, Y9, Y1
-	VMAXPS       Y2, Y8, Y2
-	VMINPS       Y2, Y9, Y2
-	VMAXPS       Y3, Y8, Y3
-	VMINPS       Y3, Y9, Y3
-	VMAXPS       Y4, Y8, Y4
-	VMINPS       Y4, Y9, Y4
-	VMAXPS       Y5, Y8, Y5
-	VMINPS       Y5, Y9, Y5
-	VMAXPS       Y6, Y8, Y6
-	VMINPS       Y6, Y9, Y6
-	VMAXPS       Y7, Y8, Y7
-	VMINPS       Y7, Y9, Y7
-
-w1clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w1alone
-	VADDPS -1(DX)(AX*1), Y0, Y0
-	VADDPS 31(DX)(AX*1), Y1, Y1
-	VADDPS 63(DX)(AX*1), Y2, Y2
-	VADDPS 95(DX)(AX*1), Y3, Y3
-	VADDPS 127(DX)(AX*1), Y4, Y4
-	VADDPS 159(DX)(AX*1), Y5, Y5
-	VADDPS 191(DX)(AX*1), Y6, Y6
-	VADDPS 223(DX)(AX*1), Y7, Y7
-
-w1alone:
-	VMOVUPS Y0, (DX)
-	VMOVUPS Y1, 32(DX)
-	VMOVUPS Y2, 64(DX)
-	VMOVUPS Y3, 96(DX)
-	VMOVUPS Y4, 128(DX)
-	VMOVUPS Y5, 160(DX)
-	VMOVUPS Y6, 192(DX)
-	VMOVUPS Y7, 224(DX)
-	ADDQ    8(CX), DX
-	MOVQ    DX, 104(CX)
-	ADDQ    $0x08, 112(CX)
-	ADDQ    $0x08, 120(CX)
-	SUBQ    $0x02, 80(CX)
+alone:
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	VMOVUPS Y2, 64(BX)
+	VMOVUPS Y3, 96(BX)
+	VMOVUPS Y4, 128(BX)
+	VMOVUPS Y5, 160(BX)
+	VMOVUPS Y6, 192(BX)
+	VMOVUPS Y7, 224(BX)
+	ADDQ    8(CX), BX
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000100, DI
+	DECQ    R8
+	JNE     pixel
+	MOVQ    BX, 104(CX)
+	SUBQ    DX, 80(CX)
+	SHLQ    $0x02, DX
+	ADDQ    DX, 112(CX)
+	ADDQ    DX, 120(CX)
 	JMP     wide
 
 narrow:
@@ -4788,153 +4265,8 @@ nlateadd:
 	VMOVDQU      Y1, 224(AX)
 
 nlatedone:
-	MOVQ        104(CX), DX
-	MOVQ        120(CX), AX
-	MOVL        (AX), AX
-	ADDQ        40(CX), AX
-	MOVQ        536(SP), BX
-	VMOVDQU     (BX), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     32(BX), Y1
-	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     64(BX), Y2
-	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     96(BX), Y3
-	VPADDD      96(AX), Y3, Y3
-	VMOVDQU     128(BX), Y4
-	VPADDD      128(AX), Y4, Y4
-	VMOVDQU     160(BX), Y5
-	VPADDD      160(AX), Y5, Y5
-	VMOVDQU     192(BX), Y6
-	VPADDD      192(AX), Y6, Y6
-	VMOVDQU     224(BX), Y7
-	VPADDD      224(AX), Y7, Y7
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	VCVTDQ2PS   Y3, Y3
-	VCVTDQ2PS   Y4, Y4
-	VCVTDQ2PS   Y5, Y5
-	VCVTDQ2PS   Y6, Y6
-	VCVTDQ2PS   Y7, Y7
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         n0scaled
-	MOVQ        136(CX), BX
-	VMOVUPS     (AX), Y8
-	VMOVUPS     (BX), Y9
-	VFMADD213PS Y9, Y8, Y0
-	VMOVUPS     32(AX), Y8
-	VMOVUPS     32(BX), Y9
-	VFMADD213PS Y9, Y8, Y1
-	VMOVUPS     64(AX), Y8
-	VMOVUPS     64(BX), Y9
-	VFMADD213PS Y9, Y8, Y2
-	VMOVUPS     96(AX), Y8
-	VMOVUPS     96(BX), Y9
-	VFMADD213PS Y9, Y8, Y3
-	VMOVUPS     128(AX), Y8
-	VMOVUPS     128(BX), Y9
-	VFMADD213PS Y9, Y8, Y4
-	VMOVUPS     160(AX), Y8
-	VMOVUPS     160(BX), Y9
-	VFMADD213PS Y9, Y8, Y5
-	VMOVUPS     192(AX), Y8
-	VMOVUPS     192(BX), Y9
-	VFMADD213PS Y9, Y8, Y6
-	VMOVUPS     224(AX), Y8
-	VMOVUPS     224(BX), Y9
-	VFMADD213PS Y9, Y8, Y7
-
-n0scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       n0sloped
-	VXORPS    Y8, Y8, Y8
-	VMOVUPS   (AX), Y9
-	VMULPS    Y0, Y9, Y9
-	VCMPPS    $0x11, Y8, Y0, Y10
-	VBLENDVPS Y10, Y9, Y0, Y0
-	VMOVUPS   32(AX), Y9
-	VMULPS    Y1, Y9, Y9
-	VCMPPS    $0x11, Y8, Y1, Y10
-	VBLENDVPS Y10, Y9, Y1, Y1
-	VMOVUPS   64(AX), Y9
-	VMULPS    Y2, Y9, Y9
-	VCMPPS    $0x11, Y8, Y2, Y10
-	VBLENDVPS Y10, Y9, Y2, Y2
-	VMOVUPS   96(AX), Y9
-	VMULPS    Y3, Y9, Y9
-	VCMPPS    $0x11, Y8, Y3, Y10
-	VBLENDVPS Y10, Y9, Y3, Y3
-	VMOVUPS   128(AX), Y9
-	VMULPS    Y4, Y9, Y9
-	VCMPPS    $0x11, Y8, Y4, Y10
-	VBLENDVPS Y10, Y9, Y4, Y4
-	VMOVUPS   160(AX), Y9
-	VMULPS    Y5, Y9, Y9
-	VCMPPS    $0x11, Y8, Y5, Y10
-	VBLENDVPS Y10, Y9, Y5, Y5
-	VMOVUPS   192(AX), Y9
-	VMULPS    Y6, Y9, Y9
-	VCMPPS    $0x11, Y8, Y6, Y10
-	VBLENDVPS Y10, Y9, Y6, Y6
-	VMOVUPS   224(AX), Y9
-	VMULPS    Y7, Y9, Y9
-	VCMPPS    $0x11, Y8, Y7, Y8
-	VBLENDVPS Y8, Y9, Y7, Y7
-
-n0sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          n0clipped
-	VBROADCASTSS 160(CX), Y8
-	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y0, Y8, Y0
-	VMINPS       Y0, Y9, Y0
-	VMAXPS       Y1, Y8, Y1
-	VMINPS       Y1, Y9, Y1
-	VMAXPS       Y2, Y8, Y2
-	VMINPS       Y2, Y9, Y2
-	VMAXPS       Y3, Y8, Y3
-	VMINPS       Y3, Y9, Y3
-	VMAXPS       Y4, Y8, Y4
-	VMINPS       Y4, Y9, Y4
-	VMAXPS       Y5, Y8, Y5
-	VMINPS       Y5, Y9, Y5
-	VMAXPS       Y6, Y8, Y6
-	VMINPS       Y6, Y9, Y6
-	VMAXPS       Y7, Y8, Y7
-	VMINPS       Y7, Y9, Y7
-
-n0clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    n0alone
-	VADDPS -1(DX)(AX*1), Y0, Y0
-	VADDPS 31(DX)(AX*1), Y1, Y1
-	VADDPS 63(DX)(AX*1), Y2, Y2
-	VADDPS 95(DX)(AX*1), Y3, Y3
-	VADDPS 127(DX)(AX*1), Y4, Y4
-	VADDPS 159(DX)(AX*1), Y5, Y5
-	VADDPS 191(DX)(AX*1), Y6, Y6
-	VADDPS 223(DX)(AX*1), Y7, Y7
-
-n0alone:
-	VMOVUPS Y0, (DX)
-	VMOVUPS Y1, 32(DX)
-	VMOVUPS Y2, 64(DX)
-	VMOVUPS Y3, 96(DX)
-	VMOVUPS Y4, 128(DX)
-	VMOVUPS Y5, 160(DX)
-	VMOVUPS Y6, 192(DX)
-	VMOVUPS Y7, 224(DX)
-	ADDQ    8(CX), DX
-	MOVQ    DX, 104(CX)
-	ADDQ    $0x04, 112(CX)
-	ADDQ    $0x04, 120(CX)
-	SUBQ    $0x01, 80(CX)
-	JMP     narrow
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -5340,26 +4672,32 @@ wlateadd:
 	VMOVDQU      Y1, 480(AX)
 
 wlatedone:
-	MOVQ        104(CX), DX
-	MOVQ        120(CX), BX
-	MOVL        (BX), AX
+	MOVQ $0x00000002, DX
+
+store:
+	MOVQ 104(CX), BX
+	MOVQ 120(CX), SI
+	MOVQ DX, R8
+	MOVQ 536(SP), DI
+
+pixel:
+	MOVL        (SI), AX
 	ADDQ        40(CX), AX
-	MOVQ        536(SP), SI
-	VMOVDQU     (SI), Y0
+	VMOVDQU     (DI), Y0
 	VPADDD      (AX), Y0, Y0
-	VMOVDQU     32(SI), Y1
+	VMOVDQU     32(DI), Y1
 	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     64(SI), Y2
+	VMOVDQU     64(DI), Y2
 	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     96(SI), Y3
+	VMOVDQU     96(DI), Y3
 	VPADDD      96(AX), Y3, Y3
-	VMOVDQU     128(SI), Y4
+	VMOVDQU     128(DI), Y4
 	VPADDD      128(AX), Y4, Y4
-	VMOVDQU     160(SI), Y5
+	VMOVDQU     160(DI), Y5
 	VPADDD      160(AX), Y5, Y5
-	VMOVDQU     192(SI), Y6
+	VMOVDQU     192(DI), Y6
 	VPADDD      192(AX), Y6, Y6
-	VMOVDQU     224(SI), Y7
+	VMOVDQU     224(DI), Y7
 	VPADDD      224(AX), Y7, Y7
 	VCVTDQ2PS   Y0, Y0
 	VCVTDQ2PS   Y1, Y1
@@ -5371,37 +4709,37 @@ wlatedone:
 	VCVTDQ2PS   Y7, Y7
 	MOVQ        128(CX), AX
 	TESTQ       AX, AX
-	JEQ         w0scaled
-	MOVQ        136(CX), SI
+	JEQ         scaled
+	MOVQ        136(CX), R9
 	VMOVUPS     (AX), Y8
-	VMOVUPS     (SI), Y9
+	VMOVUPS     (R9), Y9
 	VFMADD213PS Y9, Y8, Y0
 	VMOVUPS     32(AX), Y8
-	VMOVUPS     32(SI), Y9
+	VMOVUPS     32(R9), Y9
 	VFMADD213PS Y9, Y8, Y1
 	VMOVUPS     64(AX), Y8
-	VMOVUPS     64(SI), Y9
+	VMOVUPS     64(R9), Y9
 	VFMADD213PS Y9, Y8, Y2
 	VMOVUPS     96(AX), Y8
-	VMOVUPS     96(SI), Y9
+	VMOVUPS     96(R9), Y9
 	VFMADD213PS Y9, Y8, Y3
 	VMOVUPS     128(AX), Y8
-	VMOVUPS     128(SI), Y9
+	VMOVUPS     128(R9), Y9
 	VFMADD213PS Y9, Y8, Y4
 	VMOVUPS     160(AX), Y8
-	VMOVUPS     160(SI), Y9
+	VMOVUPS     160(R9), Y9
 	VFMADD213PS Y9, Y8, Y5
 	VMOVUPS     192(AX), Y8
-	VMOVUPS     192(SI), Y9
+	VMOVUPS     192(R9), Y9
 	VFMADD213PS Y9, Y8, Y6
 	VMOVUPS     224(AX), Y8
-	VMOVUPS     224(SI), Y9
+	VMOVUPS     224(R9), Y9
 	VFMADD213PS Y9, Y8, Y7
 
-w0scaled:
+scaled:
 	MOVQ      144(CX), AX
 	TESTQ     AX, AX
-	JEQ       w0sloped
+	JEQ       sloped
 	VXORPS    Y8, Y8, Y8
 	VMOVUPS   (AX), Y9
 	VMULPS    Y0, Y9, Y9
@@ -5436,10 +4774,10 @@ w0scaled:
 	VCMPPS    $0x11, Y8, Y7, Y8
 	VBLENDVPS Y8, Y9, Y7, Y7
 
-w0sloped:
+sloped:
 	MOVQ         152(CX), AX
 	TESTQ        AX, AX
-	JEQ          w0clipped
+	JEQ          clipped
 	VBROADCASTSS 160(CX), Y8
 	VBROADCASTSS 164(CX), Y9
 	VMAXPS       Y0, Y8, Y0
@@ -5459,113 +4797,113 @@ w0sloped:
 	VMAXPS       Y7, Y8, Y7
 	VMINPS       Y7, Y9, Y7
 
-w0clipped:
+clipped:
 	MOVQ    216(CX), AX
-	MOVQ    232(CX), DI
-	MOVQ    224(CX), SI
+	MOVQ    232(CX), R10
+	MOVQ    224(CX), R9
 	VMOVUPS (AX), Y8
-	VMOVUPS (SI), Y9
-	TESTQ   DI, DI
-	JNE     w0rest0
+	VMOVUPS (R9), Y9
+	TESTQ   R10, R10
+	JNE     rest0
 	VMULPS  Y8, Y0, Y0
-	JMP     w0leveled0
+	JMP     leveled0
 
-w0rest0:
-	VMULPS      (DI), Y0, Y10
+rest0:
+	VMULPS      (R10), Y0, Y10
 	VFMADD132PS Y8, Y10, Y0
 
-w0leveled0:
+leveled0:
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS 32(AX), Y8
-	VMOVUPS 32(SI), Y9
-	TESTQ   DI, DI
-	JNE     w0rest1
+	VMOVUPS 32(R9), Y9
+	TESTQ   R10, R10
+	JNE     rest1
 	VMULPS  Y8, Y1, Y1
-	JMP     w0leveled1
+	JMP     leveled1
 
-w0rest1:
-	VMULPS      32(DI), Y1, Y10
+rest1:
+	VMULPS      32(R10), Y1, Y10
 	VFMADD132PS Y8, Y10, Y1
 
-w0leveled1:
+leveled1:
 	VADDPS  Y9, Y1, Y1
 	VMOVUPS 64(AX), Y8
-	VMOVUPS 64(SI), Y9
-	TESTQ   DI, DI
-	JNE     w0rest2
+	VMOVUPS 64(R9), Y9
+	TESTQ   R10, R10
+	JNE     rest2
 	VMULPS  Y8, Y2, Y2
-	JMP     w0leveled2
+	JMP     leveled2
 
-w0rest2:
-	VMULPS      64(DI), Y2, Y10
+rest2:
+	VMULPS      64(R10), Y2, Y10
 	VFMADD132PS Y8, Y10, Y2
 
-w0leveled2:
+leveled2:
 	VADDPS  Y9, Y2, Y2
 	VMOVUPS 96(AX), Y8
-	VMOVUPS 96(SI), Y9
-	TESTQ   DI, DI
-	JNE     w0rest3
+	VMOVUPS 96(R9), Y9
+	TESTQ   R10, R10
+	JNE     rest3
 	VMULPS  Y8, Y3, Y3
-	JMP     w0leveled3
+	JMP     leveled3
 
-w0rest3:
-	VMULPS      96(DI), Y3, Y10
+rest3:
+	VMULPS      96(R10), Y3, Y10
 	VFMADD132PS Y8, Y10, Y3
 
-w0leveled3:
+leveled3:
 	VADDPS  Y9, Y3, Y3
 	VMOVUPS 128(AX), Y8
-	VMOVUPS 128(SI), Y9
-	TESTQ   DI, DI
-	JNE     w0rest4
+	VMOVUPS 128(R9), Y9
+	TESTQ   R10, R10
+	JNE     rest4
 	VMULPS  Y8, Y4, Y4
-	JMP     w0leveled4
+	JMP     leveled4
 
-w0rest4:
-	VMULPS      128(DI), Y4, Y10
+rest4:
+	VMULPS      128(R10), Y4, Y10
 	VFMADD132PS Y8, Y10, Y4
 
-w0leveled4:
+leveled4:
 	VADDPS  Y9, Y4, Y4
 	VMOVUPS 160(AX), Y8
-	VMOVUPS 160(SI), Y9
-	TESTQ   DI, DI
-	JNE     w0rest5
+	VMOVUPS 160(R9), Y9
+	TESTQ   R10, R10
+	JNE     rest5
 	VMULPS  Y8, Y5, Y5
-	JMP     w0leveled5
+	JMP     leveled5
 
-w0rest5:
-	VMULPS      160(DI), Y5, Y10
+rest5:
+	VMULPS      160(R10), Y5, Y10
 	VFMADD132PS Y8, Y10, Y5
 
-w0leveled5:
+leveled5:
 	VADDPS  Y9, Y5, Y5
 	VMOVUPS 192(AX), Y8
-	VMOVUPS 192(SI), Y9
-	TESTQ   DI, DI
-	JNE     w0rest6
+	VMOVUPS 192(R9), Y9
+	TESTQ   R10, R10
+	JNE     rest6
 	VMULPS  Y8, Y6, Y6
-	JMP     w0leveled6
+	JMP     leveled6
 
-w0rest6:
-	VMULPS      192(DI), Y6, Y10
+rest6:
+	VMULPS      192(R10), Y6, Y10
 	VFMADD132PS Y8, Y10, Y6
 
-w0leveled6:
+leveled6:
 	VADDPS  Y9, Y6, Y6
 	VMOVUPS 224(AX), Y8
-	VMOVUPS 224(SI), Y9
-	TESTQ   DI, DI
-	JNE     w0rest7
+	VMOVUPS 224(R9), Y9
+	TESTQ   R10, R10
+	JNE     rest7
 	VMULPS  Y8, Y7, Y7
-	JMP     w0leveled7
+	JMP     leveled7
 
-w0rest7:
-	VMULPS      224(DI), Y7, Y10
+rest7:
+	VMULPS      224(R10), Y7, Y10
 	VFMADD132PS Y8, Y10, Y7
 
-w0leveled7:
+leveled7:
 	VADDPS       Y9, Y7, Y7
 	VBROADCASTSS 240(CX), Y8
 	VBROADCASTSS 244(CX), Y9
@@ -5594,7 +4932,7 @@ w0leveled7:
 	VMINPS       Y9, Y7, Y7
 	VCVTPS2DQ    Y7, Y7
 	CMPL         248(CX), $0x00
-	JEQ          w0offset
+	JEQ          offset
 	VPBROADCASTD 248(CX), Y8
 	VPADDD       Y8, Y0, Y0
 	VPADDD       Y8, Y1, Y1
@@ -5605,301 +4943,29 @@ w0leveled7:
 	VPADDD       Y8, Y6, Y6
 	VPADDD       Y8, Y7, Y7
 
-w0offset:
-	VPACKUSDW   Y1, Y0, Y0
-	VPACKUSDW   Y3, Y2, Y2
-	VPACKUSWB   Y2, Y0, Y0
-	VMOVDQU     levelOrder<>+0(SB), Y1
-	VPERMD      Y0, Y1, Y0
-	VMOVDQU     Y0, (DX)
-	VPACKUSDW   Y5, Y4, Y4
-	VPACKUSDW   Y7, Y6, Y6
-	VPACKUSWB   Y6, Y4, Y4
-	VMOVDQU     levelOrder<>+0(SB), Y0
-	VPERMD      Y4, Y0, Y4
-	VMOVDQU     Y4, 32(DX)
-	ADDQ        8(CX), DX
-	MOVL        4(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        536(SP), BX
-	VMOVDQU     256(BX), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     288(BX), Y1
-	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     320(BX), Y2
-	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     352(BX), Y3
-	VPADDD      96(AX), Y3, Y3
-	VMOVDQU     384(BX), Y4
-	VPADDD      128(AX), Y4, Y4
-	VMOVDQU     416(BX), Y5
-	VPADDD      160(AX), Y5, Y5
-	VMOVDQU     448(BX), Y6
-	VPADDD      192(AX), Y6, Y6
-	VMOVDQU     480(BX), Y7
-	VPADDD      224(AX), Y7, Y7
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	VCVTDQ2PS   Y3, Y3
-	VCVTDQ2PS   Y4, Y4
-	VCVTDQ2PS   Y5, Y5
-	VCVTDQ2PS   Y6, Y6
-	VCVTDQ2PS   Y7, Y7
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w1scaled
-	MOVQ        136(CX), BX
-	VMOVUPS     (AX), Y8
-	VMOVUPS     (BX), Y9
-	VFMADD213PS Y9, Y8, Y0
-	VMOVUPS     32(AX), Y8
-	VMOVUPS     32(BX), Y9
-	VFMADD213PS Y9, Y8, Y1
-	VMOVUPS     64(AX), Y8
-	VMOVUPS     64(BX), Y9
-	VFMADD213PS Y9, Y8, Y2
-	VMOVUPS     96(AX), Y8
-	VMOVUPS     96(BX), Y9
-	VFMADD213PS Y9, Y8, Y3
-	VMOVUPS     128(AX), Y8
-	VMOVUPS     128(BX), Y9
-	VFMADD213PS Y9, Y8, Y4
-	VMOVUPS     160(AX), Y8
-	VMOVUPS     160(BX), Y9
-	VFMADD213PS Y9, Y8, Y5
-	VMOVUPS     192(AX), Y8
-	VMOVUPS     192(BX), Y9
-	VFMADD213PS Y9, Y8, Y6
-	VMOVUPS     224(AX), Y8
-	VMOVUPS     224(BX), Y9
-	VFMADD213PS Y9, Y8, Y7
-
-w1scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w1sloped
-	VXORPS    Y8, Y8, Y8
-	VMOVUPS   (AX), Y9
-	VMULPS    Y0, Y9, Y9
-	VCMPPS    $0x11, Y8, Y0, Y10
-	VBLENDVPS Y10, Y9, Y0, Y0
-	VMOVUPS   32(AX), Y9
-	VMULPS    Y1, Y9, Y9
-	VCMPPS    $0x11, Y8, Y1, Y10
-	VBLENDVPS Y10, Y9, Y1, Y1
-	VMOVUPS   64(AX), Y9
-	VMULPS    Y2, Y9, Y9
-	VCMPPS    $0x11, Y8, Y2, Y10
-	VBLENDVPS Y10, Y9, Y2, Y2
-	VMOVUPS   96(AX), Y9
-	VMULPS    Y3, Y9, Y9
-	VCMPPS    $0x11, Y8, Y3, Y10
-	VBLENDVPS Y10, Y9, Y3, Y3
-	VMOVUPS   128(AX), Y9
-	VMULPS    Y4, Y9, Y9
-	VCMPPS    $0x11, Y8, Y4, Y10
-	VBLENDVPS Y10, Y9, Y4, Y4
-	VMOVUPS   160(AX), Y9
-	VMULPS    Y5, Y9, Y9
-	VCMPPS    $0x11, Y8, Y5, Y10
-	VBLENDVPS Y10, Y9, Y5, Y5
-	VMOVUPS   192(AX), Y9
-	VMULPS    Y6, Y9, Y9
-	VCMPPS    $0x11, Y8, Y6, Y10
-	VBLENDVPS Y10, Y9, Y6, Y6
-	VMOVUPS   224(AX), Y9
-	VMULPS    Y7, Y9, Y9
-	VCMPPS    $0x11, Y8, Y7, Y8
-	VBLENDVPS Y8, Y9, Y7, Y7
-
-w1sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w1clipped
-	VBROADCASTSS 160(CX), Y8
-	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y0, Y8, Y0
-	VMINPS       Y0, Y9, Y0
-	VMAXPS       Y1, Y8, Y1
-	VMINPS       Y1, Y9, Y1
-	VMAXPS       Y2, Y8, Y2
-	VMINPS       Y2, Y9, Y2
-	VMAXPS       Y3, Y8, Y3
-	VMINPS       Y3, Y9, Y3
-	VMAXPS       Y4, Y8, Y4
-	VMINPS       Y4, Y9, Y4
-	VMAXPS       Y5, Y8, Y5
-	VMINPS       Y5, Y9, Y5
-	VMAXPS       Y6, Y8, Y6
-	VMINPS       Y6, Y9, Y6
-	VMAXPS       Y7, Y8, Y7
-	VMINPS       Y7, Y9, Y7
-
-w1clipped:
-	MOVQ    216(CX), AX
-	MOVQ    232(CX), SI
-	MOVQ    224(CX), BX
-	VMOVUPS (AX), Y8
-	VMOVUPS (BX), Y9
-	TESTQ   SI, SI
-	JNE     w1rest0
-	VMULPS  Y8, Y0, Y0
-	JMP     w1leveled0
-
-w1rest0:
-	VMULPS      (SI), Y0, Y10
-	VFMADD132PS Y8, Y10, Y0
-
-w1leveled0:
-	VADDPS  Y9, Y0, Y0
-	VMOVUPS 32(AX), Y8
-	VMOVUPS 32(BX), Y9
-	TESTQ   SI, SI
-	JNE     w1rest1
-	VMULPS  Y8, Y1, Y1
-	JMP     w1leveled1
-
-w1rest1:
-	VMULPS      32(SI), Y1, Y10
-	VFMADD132PS Y8, Y10, Y1
-
-w1leveled1:
-	VADDPS  Y9, Y1, Y1
-	VMOVUPS 64(AX), Y8
-	VMOVUPS 64(BX), Y9
-	TESTQ   SI, SI
-	JNE     w1rest2
-	VMULPS  Y8, Y2, Y2
-	JMP     w1leveled2
-
-w1rest2:
-	VMULPS      64(SI), Y2, Y10
-	VFMADD132PS Y8, Y10, Y2
-
-w1leveled2:
-	VADDPS  Y9, Y2, Y2
-	VMOVUPS 96(AX), Y8
-	VMOVUPS 96(BX), Y9
-	TESTQ   SI, SI
-	JNE     w1rest3
-	VMULPS  Y8, Y3, Y3
-	JMP     w1leveled3
-
-w1rest3:
-	VMULPS      96(SI), Y3, Y10
-	VFMADD132PS Y8, Y10, Y3
-
-w1leveled3:
-	VADDPS  Y9, Y3, Y3
-	VMOVUPS 128(AX), Y8
-	VMOVUPS 128(BX), Y9
-	TESTQ   SI, SI
-	JNE     w1rest4
-	VMULPS  Y8, Y4, Y4
-	JMP     w1leveled4
-
-w1rest4:
-	VMULPS      128(SI), Y4, Y10
-	VFMADD132PS Y8, Y10, Y4
-
-w1leveled4:
-	VADDPS  Y9, Y4, Y4
-	VMOVUPS 160(AX), Y8
-	VMOVUPS 160(BX), Y9
-	TESTQ   SI, SI
-	JNE     w1rest5
-	VMULPS  Y8, Y5, Y5
-	JMP     w1leveled5
-
-w1rest5:
-	VMULPS      160(SI), Y5, Y10
-	VFMADD132PS Y8, Y10, Y5
-
-w1leveled5:
-	VADDPS  Y9, Y5, Y5
-	VMOVUPS 192(AX), Y8
-	VMOVUPS 192(BX), Y9
-	TESTQ   SI, SI
-	JNE     w1rest6
-	VMULPS  Y8, Y6, Y6
-	JMP     w1leveled6
-
-w1rest6:
-	VMULPS      192(SI), Y6, Y10
-	VFMADD132PS Y8, Y10, Y6
-
-w1leveled6:
-	VADDPS  Y9, Y6, Y6
-	VMOVUPS 224(AX), Y8
-	VMOVUPS 224(BX), Y9
-	TESTQ   SI, SI
-	JNE     w1rest7
-	VMULPS  Y8, Y7, Y7
-	JMP     w1leveled7
-
-w1rest7:
-	VMULPS      224(SI), Y7, Y10
-	VFMADD132PS Y8, Y10, Y7
-
-w1leveled7:
-	VADDPS       Y9, Y7, Y7
-	VBROADCASTSS 240(CX), Y8
-	VBROADCASTSS 244(CX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VCVTPS2DQ    Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VCVTPS2DQ    Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VCVTPS2DQ    Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
-	VCVTPS2DQ    Y7, Y7
-	CMPL         248(CX), $0x00
-	JEQ          w1offset
-	VPBROADCASTD 248(CX), Y8
-	VPADDD       Y8, Y0, Y0
-	VPADDD       Y8, Y1, Y1
-	VPADDD       Y8, Y2, Y2
-	VPADDD       Y8, Y3, Y3
-	VPADDD       Y8, Y4, Y4
-	VPADDD       Y8, Y5, Y5
-	VPADDD       Y8, Y6, Y6
-	VPADDD       Y8, Y7, Y7
-
-w1offset:
+offset:
 	VPACKUSDW Y1, Y0, Y0
 	VPACKUSDW Y3, Y2, Y2
 	VPACKUSWB Y2, Y0, Y0
 	VMOVDQU   levelOrder<>+0(SB), Y1
 	VPERMD    Y0, Y1, Y0
-	VMOVDQU   Y0, (DX)
+	VMOVDQU   Y0, (BX)
 	VPACKUSDW Y5, Y4, Y4
 	VPACKUSDW Y7, Y6, Y6
 	VPACKUSWB Y6, Y4, Y4
 	VMOVDQU   levelOrder<>+0(SB), Y0
 	VPERMD    Y4, Y0, Y4
-	VMOVDQU   Y4, 32(DX)
-	ADDQ      8(CX), DX
-	MOVQ      DX, 104(CX)
-	ADDQ      $0x08, 112(CX)
-	ADDQ      $0x08, 120(CX)
-	SUBQ      $0x02, 80(CX)
+	VMOVDQU   Y4, 32(BX)
+	ADDQ      8(CX), BX
+	ADDQ      $0x04, SI
+	ADDQ      $0x00000100, DI
+	DECQ      R8
+	JNE       pixel
+	MOVQ      BX, 104(CX)
+	SUBQ      DX, 80(CX)
+	SHLQ      $0x02, DX
+	ADDQ      DX, 112(CX)
+	ADDQ      DX, 120(CX)
 	JMP       wide
 
 narrow:
@@ -6143,290 +5209,8 @@ nlateadd:
 	VMOVDQU      Y1, 224(AX)
 
 nlatedone:
-	MOVQ        104(CX), DX
-	MOVQ        120(CX), AX
-	MOVL        (AX), AX
-	ADDQ        40(CX), AX
-	MOVQ        536(SP), BX
-	VMOVDQU     (BX), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     32(BX), Y1
-	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     64(BX), Y2
-	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     96(BX), Y3
-	VPADDD      96(AX), Y3, Y3
-	VMOVDQU     128(BX), Y4
-	VPADDD      128(AX), Y4, Y4
-	VMOVDQU     160(BX), Y5
-	VPADDD      160(AX), Y5, Y5
-	VMOVDQU     192(BX), Y6
-	VPADDD      192(AX), Y6, Y6
-	VMOVDQU     224(BX), Y7
-	VPADDD      224(AX), Y7, Y7
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	VCVTDQ2PS   Y3, Y3
-	VCVTDQ2PS   Y4, Y4
-	VCVTDQ2PS   Y5, Y5
-	VCVTDQ2PS   Y6, Y6
-	VCVTDQ2PS   Y7, Y7
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         n0scaled
-	MOVQ        136(CX), BX
-	VMOVUPS     (AX), Y8
-	VMOVUPS     (BX), Y9
-	VFMADD213PS Y9, Y8, Y0
-	VMOVUPS     32(AX), Y8
-	VMOVUPS     32(BX), Y9
-	VFMADD213PS Y9, Y8, Y1
-	VMOVUPS     64(AX), Y8
-	VMOVUPS     64(BX), Y9
-	VFMADD213PS Y9, Y8, Y2
-	VMOVUPS     96(AX), Y8
-	VMOVUPS     96(BX), Y9
-	VFMADD213PS Y9, Y8, Y3
-	VMOVUPS     128(AX), Y8
-	VMOVUPS     128(BX), Y9
-	VFMADD213PS Y9, Y8, Y4
-	VMOVUPS     160(AX), Y8
-	VMOVUPS     160(BX), Y9
-	VFMADD213PS Y9, Y8, Y5
-	VMOVUPS     192(AX), Y8
-	VMOVUPS     192(BX), Y9
-	VFMADD213PS Y9, Y8, Y6
-	VMOVUPS     224(AX), Y8
-	VMOVUPS     224(BX), Y9
-	VFMADD213PS Y9, Y8, Y7
-
-n0scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       n0sloped
-	VXORPS    Y8, Y8, Y8
-	VMOVUPS   (AX), Y9
-	VMULPS    Y0, Y9, Y9
-	VCMPPS    $0x11, Y8, Y0, Y10
-	VBLENDVPS Y10, Y9, Y0, Y0
-	VMOVUPS   32(AX), Y9
-	VMULPS    Y1, Y9, Y9
-	VCMPPS    $0x11, Y8, Y1, Y10
-	VBLENDVPS Y10, Y9, Y1, Y1
-	VMOVUPS   64(AX), Y9
-	VMULPS    Y2, Y9, Y9
-	VCMPPS    $0x11, Y8, Y2, Y10
-	VBLENDVPS Y10, Y9, Y2, Y2
-	VMOVUPS   96(AX), Y9
-	VMULPS    Y3, Y9, Y9
-	VCMPPS    $0x11, Y8, Y3, Y10
-	VBLENDVPS Y10, Y9, Y3, Y3
-	VMOVUPS   128(AX), Y9
-	VMULPS    Y4, Y9, Y9
-	VCMPPS    $0x11, Y8, Y4, Y10
-	VBLENDVPS Y10, Y9, Y4, Y4
-	VMOVUPS   160(AX), Y9
-	VMULPS    Y5, Y9, Y9
-	VCMPPS    $0x11, Y8, Y5, Y10
-	VBLENDVPS Y10, Y9, Y5, Y5
-	VMOVUPS   192(AX), Y9
-	VMULPS    Y6, Y9, Y9
-	VCMPPS    $0x11, Y8, Y6, Y10
-	VBLENDVPS Y10, Y9, Y6, Y6
-	VMOVUPS   224(AX), Y9
-	VMULPS    Y7, Y9, Y9
-	VCMPPS    $0x11, Y8, Y7, Y8
-	VBLENDVPS Y8, Y9, Y7, Y7
-
-n0sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          n0clipped
-	VBROADCASTSS 160(CX), Y8
-	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y0, Y8, Y0
-	VMINPS       Y0, Y9, Y0
-	VMAXPS       Y1, Y8, Y1
-	VMINPS       Y1, Y9, Y1
-	VMAXPS       Y2, Y8, Y2
-	VMINPS       Y2, Y9, Y2
-	VMAXPS       Y3, Y8, Y3
-	VMINPS       Y3, Y9, Y3
-	VMAXPS       Y4, Y8, Y4
-	VMINPS       Y4, Y9, Y4
-	VMAXPS       Y5, Y8, Y5
-	VMINPS       Y5, Y9, Y5
-	VMAXPS       Y6, Y8, Y6
-	VMINPS       Y6, Y9, Y6
-	VMAXPS       Y7, Y8, Y7
-	VMINPS       Y7, Y9, Y7
-
-n0clipped:
-	MOVQ    216(CX), AX
-	MOVQ    232(CX), SI
-	MOVQ    224(CX), BX
-	VMOVUPS (AX), Y8
-	VMOVUPS (BX), Y9
-	TESTQ   SI, SI
-	JNE     n0rest0
-	VMULPS  Y8, Y0, Y0
-	JMP     n0leveled0
-
-n0rest0:
-	VMULPS      (SI), Y0, Y10
-	VFMADD132PS Y8, Y10, Y0
-
-n0leveled0:
-	VADDPS  Y9, Y0, Y0
-	VMOVUPS 32(AX), Y8
-	VMOVUPS 32(BX), Y9
-	TESTQ   SI, SI
-	JNE     n0rest1
-	VMULPS  Y8, Y1, Y1
-	JMP     n0leveled1
-
-n0rest1:
-	VMULPS      32(SI), Y1, Y10
-	VFMADD132PS Y8, Y10, Y1
-
-n0leveled1:
-	VADDPS  Y9, Y1, Y1
-	VMOVUPS 64(AX), Y8
-	VMOVUPS 64(BX), Y9
-	TESTQ   SI, SI
-	JNE     n0rest2
-	VMULPS  Y8, Y2, Y2
-	JMP     n0leveled2
-
-n0rest2:
-	VMULPS      64(SI), Y2, Y10
-	VFMADD132PS Y8, Y10, Y2
-
-n0leveled2:
-	VADDPS  Y9, Y2, Y2
-	VMOVUPS 96(AX), Y8
-	VMOVUPS 96(BX), Y9
-	TESTQ   SI, SI
-	JNE     n0rest3
-	VMULPS  Y8, Y3, Y3
-	JMP     n0leveled3
-
-n0rest3:
-	VMULPS      96(SI), Y3, Y10
-	VFMADD132PS Y8, Y10, Y3
-
-n0leveled3:
-	VADDPS  Y9, Y3, Y3
-	VMOVUPS 128(AX), Y8
-	VMOVUPS 128(BX), Y9
-	TESTQ   SI, SI
-	JNE     n0rest4
-	VMULPS  Y8, Y4, Y4
-	JMP     n0leveled4
-
-n0rest4:
-	VMULPS      128(SI), Y4, Y10
-	VFMADD132PS Y8, Y10, Y4
-
-n0leveled4:
-	VADDPS  Y9, Y4, Y4
-	VMOVUPS 160(AX), Y8
-	VMOVUPS 160(BX), Y9
-	TESTQ   SI, SI
-	JNE     n0rest5
-	VMULPS  Y8, Y5, Y5
-	JMP     n0leveled5
-
-n0rest5:
-	VMULPS      160(SI), Y5, Y10
-	VFMADD132PS Y8, Y10, Y5
-
-n0leveled5:
-	VADDPS  Y9, Y5, Y5
-	VMOVUPS 192(AX), Y8
-	VMOVUPS 192(BX), Y9
-	TESTQ   SI, SI
-	JNE     n0rest6
-	VMULPS  Y8, Y6, Y6
-	JMP     n0leveled6
-
-n0rest6:
-	VMULPS      192(SI), Y6, Y10
-	VFMADD132PS Y8, Y10, Y6
-
-n0leveled6:
-	VADDPS  Y9, Y6, Y6
-	VMOVUPS 224(AX), Y8
-	VMOVUPS 224(BX), Y9
-	TESTQ   SI, SI
-	JNE     n0rest7
-	VMULPS  Y8, Y7, Y7
-	JMP     n0leveled7
-
-n0rest7:
-	VMULPS      224(SI), Y7, Y10
-	VFMADD132PS Y8, Y10, Y7
-
-n0leveled7:
-	VADDPS       Y9, Y7, Y7
-	VBROADCASTSS 240(CX), Y8
-	VBROADCASTSS 244(CX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VCVTPS2DQ    Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VCVTPS2DQ    Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VCVTPS2DQ    Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VCVTPS2DQ    Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VCVTPS2DQ    Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
-	VCVTPS2DQ    Y7, Y7
-	CMPL         248(CX), $0x00
-	JEQ          n0offset
-	VPBROADCASTD 248(CX), Y8
-	VPADDD       Y8, Y0, Y0
-	VPADDD       Y8, Y1, Y1
-	VPADDD       Y8, Y2, Y2
-	VPADDD       Y8, Y3, Y3
-	VPADDD       Y8, Y4, Y4
-	VPADDD       Y8, Y5, Y5
-	VPADDD       Y8, Y6, Y6
-	VPADDD       Y8, Y7, Y7
-
-n0offset:
-	VPACKUSDW Y1, Y0, Y0
-	VPACKUSDW Y3, Y2, Y2
-	VPACKUSWB Y2, Y0, Y0
-	VMOVDQU   levelOrder<>+0(SB), Y1
-	VPERMD    Y0, Y1, Y0
-	VMOVDQU   Y0, (DX)
-	VPACKUSDW Y5, Y4, Y4
-	VPACKUSDW Y7, Y6, Y6
-	VPACKUSWB Y6, Y4, Y4
-	VMOVDQU   levelOrder<>+0(SB), Y0
-	VPERMD    Y4, Y0, Y4
-	VMOVDQU   Y4, 32(DX)
-	ADDQ      8(CX), DX
-	MOVQ      DX, 104(CX)
-	ADDQ      $0x04, 112(CX)
-	ADDQ      $0x04, 120(CX)
-	SUBQ      $0x01, 80(CX)
-	JMP       narrow
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -6836,18 +5620,24 @@ wlateadd:
 	VMOVDQU      Y1, 480(AX)
 
 wlatedone:
-	MOVQ        104(CX), DX
-	MOVQ        120(CX), BX
-	MOVL        (BX), AX
+	MOVQ $0x00000004, DX
+
+store:
+	MOVQ 104(CX), BX
+	MOVQ 120(CX), SI
+	MOVQ DX, R8
+	MOVQ 536(SP), DI
+
+pixel:
+	MOVL        (SI), AX
 	ADDQ        40(CX), AX
-	MOVQ        536(SP), SI
-	VMOVDQU     (SI), Y0
+	VMOVDQU     (DI), Y0
 	VPADDD      (AX), Y0, Y0
-	VMOVDQU     32(SI), Y1
+	VMOVDQU     32(DI), Y1
 	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     64(SI), Y2
+	VMOVDQU     64(DI), Y2
 	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     96(SI), Y3
+	VMOVDQU     96(DI), Y3
 	VPADDD      96(AX), Y3, Y3
 	VCVTDQ2PS   Y0, Y0
 	VCVTDQ2PS   Y1, Y1
@@ -6855,25 +5645,25 @@ wlatedone:
 	VCVTDQ2PS   Y3, Y3
 	MOVQ        128(CX), AX
 	TESTQ       AX, AX
-	JEQ         w0scaled
-	MOVQ        136(CX), SI
+	JEQ         scaled
+	MOVQ        136(CX), R9
 	VMOVUPS     (AX), Y4
-	VMOVUPS     (SI), Y5
+	VMOVUPS     (R9), Y5
 	VFMADD213PS Y5, Y4, Y0
 	VMOVUPS     32(AX), Y4
-	VMOVUPS     32(SI), Y5
+	VMOVUPS     32(R9), Y5
 	VFMADD213PS Y5, Y4, Y1
 	VMOVUPS     64(AX), Y4
-	VMOVUPS     64(SI), Y5
+	VMOVUPS     64(R9), Y5
 	VFMADD213PS Y5, Y4, Y2
 	VMOVUPS     96(AX), Y4
-	VMOVUPS     96(SI), Y5
+	VMOVUPS     96(R9), Y5
 	VFMADD213PS Y5, Y4, Y3
 
-w0scaled:
+scaled:
 	MOVQ      144(CX), AX
 	TESTQ     AX, AX
-	JEQ       w0sloped
+	JEQ       sloped
 	VXORPS    Y4, Y4, Y4
 	VMOVUPS   (AX), Y5
 	VMULPS    Y0, Y5, Y5
@@ -6892,10 +5682,10 @@ w0scaled:
 	VCMPPS    $0x11, Y4, Y3, Y4
 	VBLENDVPS Y4, Y5, Y3, Y3
 
-w0sloped:
+sloped:
 	MOVQ         152(CX), AX
 	TESTQ        AX, AX
-	JEQ          w0clipped
+	JEQ          clipped
 	VBROADCASTSS 160(CX), Y4
 	VBROADCASTSS 164(CX), Y5
 	VMAXPS       Y0, Y4, Y0
@@ -6907,277 +5697,30 @@ w0sloped:
 	VMAXPS       Y3, Y4, Y3
 	VMINPS       Y3, Y5, Y3
 
-w0clipped:
+clipped:
 	MOVQ   168(CX), AX
 	TESTQ  AX, AX
-	JEQ    w0alone
-	VADDPS -1(DX)(AX*1), Y0, Y0
-	VADDPS 31(DX)(AX*1), Y1, Y1
-	VADDPS 63(DX)(AX*1), Y2, Y2
-	VADDPS 95(DX)(AX*1), Y3, Y3
+	JEQ    alone
+	VADDPS -1(BX)(AX*1), Y0, Y0
+	VADDPS 31(BX)(AX*1), Y1, Y1
+	VADDPS 63(BX)(AX*1), Y2, Y2
+	VADDPS 95(BX)(AX*1), Y3, Y3
 
-w0alone:
-	VMOVUPS     Y0, (DX)
-	VMOVUPS     Y1, 32(DX)
-	VMOVUPS     Y2, 64(DX)
-	VMOVUPS     Y3, 96(DX)
-	ADDQ        8(CX), DX
-	MOVL        4(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        536(SP), SI
-	VMOVDQU     128(SI), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     160(SI), Y1
-	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     192(SI), Y2
-	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     224(SI), Y3
-	VPADDD      96(AX), Y3, Y3
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	VCVTDQ2PS   Y3, Y3
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w1scaled
-	MOVQ        136(CX), SI
-	VMOVUPS     (AX), Y4
-	VMOVUPS     (SI), Y5
-	VFMADD213PS Y5, Y4, Y0
-	VMOVUPS     32(AX), Y4
-	VMOVUPS     32(SI), Y5
-	VFMADD213PS Y5, Y4, Y1
-	VMOVUPS     64(AX), Y4
-	VMOVUPS     64(SI), Y5
-	VFMADD213PS Y5, Y4, Y2
-	VMOVUPS     96(AX), Y4
-	VMOVUPS     96(SI), Y5
-	VFMADD213PS Y5, Y4, Y3
-
-w1scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w1sloped
-	VXORPS    Y4, Y4, Y4
-	VMOVUPS   (AX), Y5
-	VMULPS    Y0, Y5, Y5
-	VCMPPS    $0x11, Y4, Y0, Y6
-	VBLENDVPS Y6, Y5, Y0, Y0
-	VMOVUPS   32(AX), Y5
-	VMULPS    Y1, Y5, Y5
-	VCMPPS    $0x11, Y4, Y1, Y6
-	VBLENDVPS Y6, Y5, Y1, Y1
-	VMOVUPS   64(AX), Y5
-	VMULPS    Y2, Y5, Y5
-	VCMPPS    $0x11, Y4, Y2, Y6
-	VBLENDVPS Y6, Y5, Y2, Y2
-	VMOVUPS   96(AX), Y5
-	VMULPS    Y3, Y5, Y5
-	VCMPPS    $0x11, Y4, Y3, Y4
-	VBLENDVPS Y4, Y5, Y3, Y3
-
-w1sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w1clipped
-	VBROADCASTSS 160(CX), Y4
-	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y0, Y4, Y0
-	VMINPS       Y0, Y5, Y0
-	VMAXPS       Y1, Y4, Y1
-	VMINPS       Y1, Y5, Y1
-	VMAXPS       Y2, Y4, Y2
-	VMINPS       Y2, Y5, Y2
-	VMAXPS       Y3, Y4, Y3
-	VMINPS       Y3, Y5, Y3
-
-w1clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w1alone
-	VADDPS -1(DX)(AX*1), Y0, Y0
-	VADDPS 31(DX)(AX*1), Y1, Y1
-	VADDPS 63(DX)(AX*1), Y2, Y2
-	VADDPS 95(DX)(AX*1), Y3, Y3
-
-w1alone:
-	VMOVUPS     Y0, (DX)
-	VMOVUPS     Y1, 32(DX)
-	VMOVUPS     Y2, 64(DX)
-	VMOVUPS     Y3, 96(DX)
-	ADDQ        8(CX), DX
-	MOVL        8(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        536(SP), SI
-	VMOVDQU     256(SI), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     288(SI), Y1
-	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     320(SI), Y2
-	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     352(SI), Y3
-	VPADDD      96(AX), Y3, Y3
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	VCVTDQ2PS   Y3, Y3
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w2scaled
-	MOVQ        136(CX), SI
-	VMOVUPS     (AX), Y4
-	VMOVUPS     (SI), Y5
-	VFMADD213PS Y5, Y4, Y0
-	VMOVUPS     32(AX), Y4
-	VMOVUPS     32(SI), Y5
-	VFMADD213PS Y5, Y4, Y1
-	VMOVUPS     64(AX), Y4
-	VMOVUPS     64(SI), Y5
-	VFMADD213PS Y5, Y4, Y2
-	VMOVUPS     96(AX), Y4
-	VMOVUPS     96(SI), Y5
-	VFMADD213PS Y5, Y4, Y3
-
-w2scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w2sloped
-	VXORPS    Y4, Y4, Y4
-	VMOVUPS   (AX), Y5
-	VMULPS    Y0, Y5, Y5
-	VCMPPS    $0x11, Y4, Y0, Y6
-	VBLENDVPS Y6, Y5, Y0, Y0
-	VMOVUPS   32(AX), Y5
-	VMULPS    Y1, Y5, Y5
-	VCMPPS    $0x11, Y4, Y1, Y6
-	VBLENDVPS Y6, Y5, Y1, Y1
-	VMOVUPS   64(AX), Y5
-	VMULPS    Y2, Y5, Y5
-	VCMPPS    $0x11, Y4, Y2, Y6
-	VBLENDVPS Y6, Y5, Y2, Y2
-	VMOVUPS   96(AX), Y5
-	VMULPS    Y3, Y5, Y5
-	VCMPPS    $0x11, Y4, Y3, Y4
-	VBLENDVPS Y4, Y5, Y3, Y3
-
-w2sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w2clipped
-	VBROADCASTSS 160(CX), Y4
-	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y0, Y4, Y0
-	VMINPS       Y0, Y5, Y0
-	VMAXPS       Y1, Y4, Y1
-	VMINPS       Y1, Y5, Y1
-	VMAXPS       Y2, Y4, Y2
-	VMINPS       Y2, Y5, Y2
-	VMAXPS       Y3, Y4, Y3
-	VMINPS       Y3, Y5, Y3
-
-w2clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w2alone
-	VADDPS -1(DX)(AX*1), Y0, Y0
-	VADDPS 31(DX)(AX*1), Y1, Y1
-	VADDPS 63(DX)(AX*1), Y2, Y2
-	VADDPS 95(DX)(AX*1), Y3, Y3
-
-w2alone:
-	VMOVUPS     Y0, (DX)
-	VMOVUPS     Y1, 32(DX)
-	VMOVUPS     Y2, 64(DX)
-	VMOVUPS     Y3, 96(DX)
-	ADDQ        8(CX), DX
-	MOVL        12(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        536(SP), BX
-	VMOVDQU     384(BX), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     416(BX), Y1
-	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     448(BX), Y2
-	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     480(BX), Y3
-	VPADDD      96(AX), Y3, Y3
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	VCVTDQ2PS   Y3, Y3
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w3scaled
-	MOVQ        136(CX), BX
-	VMOVUPS     (AX), Y4
-	VMOVUPS     (BX), Y5
-	VFMADD213PS Y5, Y4, Y0
-	VMOVUPS     32(AX), Y4
-	VMOVUPS     32(BX), Y5
-	VFMADD213PS Y5, Y4, Y1
-	VMOVUPS     64(AX), Y4
-	VMOVUPS     64(BX), Y5
-	VFMADD213PS Y5, Y4, Y2
-	VMOVUPS     96(AX), Y4
-	VMOVUPS     96(BX), Y5
-	VFMADD213PS Y5, Y4, Y3
-
-w3scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w3sloped
-	VXORPS    Y4, Y4, Y4
-	VMOVUPS   (AX), Y5
-	VMULPS    Y0, Y5, Y5
-	VCMPPS    $0x11, Y4, Y0, Y6
-	VBLENDVPS Y6, Y5, Y0, Y0
-	VMOVUPS   32(AX), Y5
-	VMULPS    Y1, Y5, Y5
-	VCMPPS    $0x11, Y4, Y1, Y6
-	VBLENDVPS Y6, Y5, Y1, Y1
-	VMOVUPS   64(AX), Y5
-	VMULPS    Y2, Y5, Y5
-	VCMPPS    $0x11, Y4, Y2, Y6
-	VBLENDVPS Y6, Y5, Y2, Y2
-	VMOVUPS   96(AX), Y5
-	VMULPS    Y3, Y5, Y5
-	VCMPPS    $0x11, Y4, Y3, Y4
-	VBLENDVPS Y4, Y5, Y3, Y3
-
-w3sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w3clipped
-	VBROADCASTSS 160(CX), Y4
-	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y0, Y4, Y0
-	VMINPS       Y0, Y5, Y0
-	VMAXPS       Y1, Y4, Y1
-	VMINPS       Y1, Y5, Y1
-	VMAXPS       Y2, Y4, Y2
-	VMINPS       Y2, Y5, Y2
-	VMAXPS       Y3, Y4, Y3
-	VMINPS       Y3, Y5, Y3
-
-w3clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w3alone
-	VADDPS -1(DX)(AX*1), Y0, Y0
-	VADDPS 31(DX)(AX*1), Y1, Y1
-	VADDPS 63(DX)(AX*1), Y2, Y2
-	VADDPS 95(DX)(AX*1), Y3, Y3
-
-w3alone:
-	VMOVUPS Y0, (DX)
-	VMOVUPS Y1, 32(DX)
-	VMOVUPS Y2, 64(DX)
-	VMOVUPS Y3, 96(DX)
-	ADDQ    8(CX), DX
-	MOVQ    DX, 104(CX)
-	ADDQ    $0x10, 112(CX)
-	ADDQ    $0x10, 120(CX)
-	SUBQ    $0x04, 80(CX)
+alone:
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	VMOVUPS Y2, 64(BX)
+	VMOVUPS Y3, 96(BX)
+	ADDQ    8(CX), BX
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, DI
+	DECQ    R8
+	JNE     pixel
+	MOVQ    BX, 104(CX)
+	SUBQ    DX, 80(CX)
+	SHLQ    $0x02, DX
+	ADDQ    DX, 112(CX)
+	ADDQ    DX, 120(CX)
 	JMP     wide
 
 narrow:
@@ -7339,97 +5882,8 @@ nlateadd:
 	VMOVDQU      Y1, 96(AX)
 
 nlatedone:
-	MOVQ        104(CX), DX
-	MOVQ        120(CX), AX
-	MOVL        (AX), AX
-	ADDQ        40(CX), AX
-	MOVQ        536(SP), BX
-	VMOVDQU     (BX), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     32(BX), Y1
-	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     64(BX), Y2
-	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     96(BX), Y3
-	VPADDD      96(AX), Y3, Y3
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	VCVTDQ2PS   Y3, Y3
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         n0scaled
-	MOVQ        136(CX), BX
-	VMOVUPS     (AX), Y4
-	VMOVUPS     (BX), Y5
-	VFMADD213PS Y5, Y4, Y0
-	VMOVUPS     32(AX), Y4
-	VMOVUPS     32(BX), Y5
-	VFMADD213PS Y5, Y4, Y1
-	VMOVUPS     64(AX), Y4
-	VMOVUPS     64(BX), Y5
-	VFMADD213PS Y5, Y4, Y2
-	VMOVUPS     96(AX), Y4
-	VMOVUPS     96(BX), Y5
-	VFMADD213PS Y5, Y4, Y3
-
-n0scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       n0sloped
-	VXORPS    Y4, Y4, Y4
-	VMOVUPS   (AX), Y5
-	VMULPS    Y0, Y5, Y5
-	VCMPPS    $0x11, Y4, Y0, Y6
-	VBLENDVPS Y6, Y5, Y0, Y0
-	VMOVUPS   32(AX), Y5
-	VMULPS    Y1, Y5, Y5
-	VCMPPS    $0x11, Y4, Y1, Y6
-	VBLENDVPS Y6, Y5, Y1, Y1
-	VMOVUPS   64(AX), Y5
-	VMULPS    Y2, Y5, Y5
-	VCMPPS    $0x11, Y4, Y2, Y6
-	VBLENDVPS Y6, Y5, Y2, Y2
-	VMOVUPS   96(AX), Y5
-	VMULPS    Y3, Y5, Y5
-	VCMPPS    $0x11, Y4, Y3, Y4
-	VBLENDVPS Y4, Y5, Y3, Y3
-
-n0sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          n0clipped
-	VBROADCASTSS 160(CX), Y4
-	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y0, Y4, Y0
-	VMINPS       Y0, Y5, Y0
-	VMAXPS       Y1, Y4, Y1
-	VMINPS       Y1, Y5, Y1
-	VMAXPS       Y2, Y4, Y2
-	VMINPS       Y2, Y5, Y2
-	VMAXPS       Y3, Y4, Y3
-	VMINPS       Y3, Y5, Y3
-
-n0clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    n0alone
-	VADDPS -1(DX)(AX*1), Y0, Y0
-	VADDPS 31(DX)(AX*1), Y1, Y1
-	VADDPS 63(DX)(AX*1), Y2, Y2
-	VADDPS 95(DX)(AX*1), Y3, Y3
-
-n0alone:
-	VMOVUPS Y0, (DX)
-	VMOVUPS Y1, 32(DX)
-	VMOVUPS Y2, 64(DX)
-	VMOVUPS Y3, 96(DX)
-	ADDQ    8(CX), DX
-	MOVQ    DX, 104(CX)
-	ADDQ    $0x04, 112(CX)
-	ADDQ    $0x04, 120(CX)
-	SUBQ    $0x01, 80(CX)
-	JMP     narrow
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -7839,18 +6293,24 @@ wlateadd:
 	VMOVDQU      Y1, 480(AX)
 
 wlatedone:
-	MOVQ        104(CX), DX
-	MOVQ        120(CX), BX
-	MOVL        (BX), AX
+	MOVQ $0x00000004, DX
+
+store:
+	MOVQ 104(CX), BX
+	MOVQ 120(CX), SI
+	MOVQ DX, R8
+	MOVQ 536(SP), DI
+
+pixel:
+	MOVL        (SI), AX
 	ADDQ        40(CX), AX
-	MOVQ        536(SP), SI
-	VMOVDQU     (SI), Y0
+	VMOVDQU     (DI), Y0
 	VPADDD      (AX), Y0, Y0
-	VMOVDQU     32(SI), Y1
+	VMOVDQU     32(DI), Y1
 	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     64(SI), Y2
+	VMOVDQU     64(DI), Y2
 	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     96(SI), Y3
+	VMOVDQU     96(DI), Y3
 	VPADDD      96(AX), Y3, Y3
 	VCVTDQ2PS   Y0, Y0
 	VCVTDQ2PS   Y1, Y1
@@ -7858,25 +6318,25 @@ wlatedone:
 	VCVTDQ2PS   Y3, Y3
 	MOVQ        128(CX), AX
 	TESTQ       AX, AX
-	JEQ         w0scaled
-	MOVQ        136(CX), SI
+	JEQ         scaled
+	MOVQ        136(CX), R9
 	VMOVUPS     (AX), Y4
-	VMOVUPS     (SI), Y5
+	VMOVUPS     (R9), Y5
 	VFMADD213PS Y5, Y4, Y0
 	VMOVUPS     32(AX), Y4
-	VMOVUPS     32(SI), Y5
+	VMOVUPS     32(R9), Y5
 	VFMADD213PS Y5, Y4, Y1
 	VMOVUPS     64(AX), Y4
-	VMOVUPS     64(SI), Y5
+	VMOVUPS     64(R9), Y5
 	VFMADD213PS Y5, Y4, Y2
 	VMOVUPS     96(AX), Y4
-	VMOVUPS     96(SI), Y5
+	VMOVUPS     96(R9), Y5
 	VFMADD213PS Y5, Y4, Y3
 
-w0scaled:
+scaled:
 	MOVQ      144(CX), AX
 	TESTQ     AX, AX
-	JEQ       w0sloped
+	JEQ       sloped
 	VXORPS    Y4, Y4, Y4
 	VMOVUPS   (AX), Y5
 	VMULPS    Y0, Y5, Y5
@@ -7895,10 +6355,10 @@ w0scaled:
 	VCMPPS    $0x11, Y4, Y3, Y4
 	VBLENDVPS Y4, Y5, Y3, Y3
 
-w0sloped:
+sloped:
 	MOVQ         152(CX), AX
 	TESTQ        AX, AX
-	JEQ          w0clipped
+	JEQ          clipped
 	VBROADCASTSS 160(CX), Y4
 	VBROADCASTSS 164(CX), Y5
 	VMAXPS       Y0, Y4, Y0
@@ -7910,61 +6370,61 @@ w0sloped:
 	VMAXPS       Y3, Y4, Y3
 	VMINPS       Y3, Y5, Y3
 
-w0clipped:
+clipped:
 	MOVQ    216(CX), AX
-	MOVQ    232(CX), DI
-	MOVQ    224(CX), SI
+	MOVQ    232(CX), R10
+	MOVQ    224(CX), R9
 	VMOVUPS (AX), Y4
-	VMOVUPS (SI), Y5
-	TESTQ   DI, DI
-	JNE     w0rest0
+	VMOVUPS (R9), Y5
+	TESTQ   R10, R10
+	JNE     rest0
 	VMULPS  Y4, Y0, Y0
-	JMP     w0leveled0
+	JMP     leveled0
 
-w0rest0:
-	VMULPS      (DI), Y0, Y6
+rest0:
+	VMULPS      (R10), Y0, Y6
 	VFMADD132PS Y4, Y6, Y0
 
-w0leveled0:
+leveled0:
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS 32(AX), Y4
-	VMOVUPS 32(SI), Y5
-	TESTQ   DI, DI
-	JNE     w0rest1
+	VMOVUPS 32(R9), Y5
+	TESTQ   R10, R10
+	JNE     rest1
 	VMULPS  Y4, Y1, Y1
-	JMP     w0leveled1
+	JMP     leveled1
 
-w0rest1:
-	VMULPS      32(DI), Y1, Y6
+rest1:
+	VMULPS      32(R10), Y1, Y6
 	VFMADD132PS Y4, Y6, Y1
 
-w0leveled1:
+leveled1:
 	VADDPS  Y5, Y1, Y1
 	VMOVUPS 64(AX), Y4
-	VMOVUPS 64(SI), Y5
-	TESTQ   DI, DI
-	JNE     w0rest2
+	VMOVUPS 64(R9), Y5
+	TESTQ   R10, R10
+	JNE     rest2
 	VMULPS  Y4, Y2, Y2
-	JMP     w0leveled2
+	JMP     leveled2
 
-w0rest2:
-	VMULPS      64(DI), Y2, Y6
+rest2:
+	VMULPS      64(R10), Y2, Y6
 	VFMADD132PS Y4, Y6, Y2
 
-w0leveled2:
+leveled2:
 	VADDPS  Y5, Y2, Y2
 	VMOVUPS 96(AX), Y4
-	VMOVUPS 96(SI), Y5
-	TESTQ   DI, DI
-	JNE     w0rest3
+	VMOVUPS 96(R9), Y5
+	TESTQ   R10, R10
+	JNE     rest3
 	VMULPS  Y4, Y3, Y3
-	JMP     w0leveled3
+	JMP     leveled3
 
-w0rest3:
-	VMULPS      96(DI), Y3, Y6
+rest3:
+	VMULPS      96(R10), Y3, Y6
 	VFMADD132PS Y4, Y6, Y3
 
-w0leveled3:
+leveled3:
 	VADDPS       Y5, Y3, Y3
 	VBROADCASTSS 240(CX), Y4
 	VBROADCASTSS 244(CX), Y5
@@ -7981,490 +6441,30 @@ w0leveled3:
 	VMINPS       Y5, Y3, Y3
 	VCVTPS2DQ    Y3, Y3
 	CMPL         248(CX), $0x00
-	JEQ          w0offset
+	JEQ          offset
 	VPBROADCASTD 248(CX), Y4
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y4, Y1, Y1
 	VPADDD       Y4, Y2, Y2
 	VPADDD       Y4, Y3, Y3
 
-w0offset:
-	VPACKUSDW   Y1, Y0, Y0
-	VPACKUSDW   Y3, Y2, Y2
-	VPACKUSWB   Y2, Y0, Y0
-	VMOVDQU     levelOrder<>+0(SB), Y1
-	VPERMD      Y0, Y1, Y0
-	VMOVDQU     Y0, (DX)
-	ADDQ        8(CX), DX
-	MOVL        4(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        536(SP), SI
-	VMOVDQU     128(SI), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     160(SI), Y1
-	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     192(SI), Y2
-	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     224(SI), Y3
-	VPADDD      96(AX), Y3, Y3
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	VCVTDQ2PS   Y3, Y3
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w1scaled
-	MOVQ        136(CX), SI
-	VMOVUPS     (AX), Y4
-	VMOVUPS     (SI), Y5
-	VFMADD213PS Y5, Y4, Y0
-	VMOVUPS     32(AX), Y4
-	VMOVUPS     32(SI), Y5
-	VFMADD213PS Y5, Y4, Y1
-	VMOVUPS     64(AX), Y4
-	VMOVUPS     64(SI), Y5
-	VFMADD213PS Y5, Y4, Y2
-	VMOVUPS     96(AX), Y4
-	VMOVUPS     96(SI), Y5
-	VFMADD213PS Y5, Y4, Y3
-
-w1scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w1sloped
-	VXORPS    Y4, Y4, Y4
-	VMOVUPS   (AX), Y5
-	VMULPS    Y0, Y5, Y5
-	VCMPPS    $0x11, Y4, Y0, Y6
-	VBLENDVPS Y6, Y5, Y0, Y0
-	VMOVUPS   32(AX), Y5
-	VMULPS    Y1, Y5, Y5
-	VCMPPS    $0x11, Y4, Y1, Y6
-	VBLENDVPS Y6, Y5, Y1, Y1
-	VMOVUPS   64(AX), Y5
-	VMULPS    Y2, Y5, Y5
-	VCMPPS    $0x11, Y4, Y2, Y6
-	VBLENDVPS Y6, Y5, Y2, Y2
-	VMOVUPS   96(AX), Y5
-	VMULPS    Y3, Y5, Y5
-	VCMPPS    $0x11, Y4, Y3, Y4
-	VBLENDVPS Y4, Y5, Y3, Y3
-
-w1sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w1clipped
-	VBROADCASTSS 160(CX), Y4
-	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y0, Y4, Y0
-	VMINPS       Y0, Y5, Y0
-	VMAXPS       Y1, Y4, Y1
-	VMINPS       Y1, Y5, Y1
-	VMAXPS       Y2, Y4, Y2
-	VMINPS       Y2, Y5, Y2
-	VMAXPS       Y3, Y4, Y3
-	VMINPS       Y3, Y5, Y3
-
-w1clipped:
-	MOVQ    216(CX), AX
-	MOVQ    232(CX), DI
-	MOVQ    224(CX), SI
-	VMOVUPS (AX), Y4
-	VMOVUPS (SI), Y5
-	TESTQ   DI, DI
-	JNE     w1rest0
-	VMULPS  Y4, Y0, Y0
-	JMP     w1leveled0
-
-w1rest0:
-	VMULPS      (DI), Y0, Y6
-	VFMADD132PS Y4, Y6, Y0
-
-w1leveled0:
-	VADDPS  Y5, Y0, Y0
-	VMOVUPS 32(AX), Y4
-	VMOVUPS 32(SI), Y5
-	TESTQ   DI, DI
-	JNE     w1rest1
-	VMULPS  Y4, Y1, Y1
-	JMP     w1leveled1
-
-w1rest1:
-	VMULPS      32(DI), Y1, Y6
-	VFMADD132PS Y4, Y6, Y1
-
-w1leveled1:
-	VADDPS  Y5, Y1, Y1
-	VMOVUPS 64(AX), Y4
-	VMOVUPS 64(SI), Y5
-	TESTQ   DI, DI
-	JNE     w1rest2
-	VMULPS  Y4, Y2, Y2
-	JMP     w1leveled2
-
-w1rest2:
-	VMULPS      64(DI), Y2, Y6
-	VFMADD132PS Y4, Y6, Y2
-
-w1leveled2:
-	VADDPS  Y5, Y2, Y2
-	VMOVUPS 96(AX), Y4
-	VMOVUPS 96(SI), Y5
-	TESTQ   DI, DI
-	JNE     w1rest3
-	VMULPS  Y4, Y3, Y3
-	JMP     w1leveled3
-
-w1rest3:
-	VMULPS      96(DI), Y3, Y6
-	VFMADD132PS Y4, Y6, Y3
-
-w1leveled3:
-	VADDPS       Y5, Y3, Y3
-	VBROADCASTSS 240(CX), Y4
-	VBROADCASTSS 244(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VCVTPS2DQ    Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
-	VCVTPS2DQ    Y3, Y3
-	CMPL         248(CX), $0x00
-	JEQ          w1offset
-	VPBROADCASTD 248(CX), Y4
-	VPADDD       Y4, Y0, Y0
-	VPADDD       Y4, Y1, Y1
-	VPADDD       Y4, Y2, Y2
-	VPADDD       Y4, Y3, Y3
-
-w1offset:
-	VPACKUSDW   Y1, Y0, Y0
-	VPACKUSDW   Y3, Y2, Y2
-	VPACKUSWB   Y2, Y0, Y0
-	VMOVDQU     levelOrder<>+0(SB), Y1
-	VPERMD      Y0, Y1, Y0
-	VMOVDQU     Y0, (DX)
-	ADDQ        8(CX), DX
-	MOVL        8(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        536(SP), SI
-	VMOVDQU     256(SI), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     288(SI), Y1
-	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     320(SI), Y2
-	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     352(SI), Y3
-	VPADDD      96(AX), Y3, Y3
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	VCVTDQ2PS   Y3, Y3
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w2scaled
-	MOVQ        136(CX), SI
-	VMOVUPS     (AX), Y4
-	VMOVUPS     (SI), Y5
-	VFMADD213PS Y5, Y4, Y0
-	VMOVUPS     32(AX), Y4
-	VMOVUPS     32(SI), Y5
-	VFMADD213PS Y5, Y4, Y1
-	VMOVUPS     64(AX), Y4
-	VMOVUPS     64(SI), Y5
-	VFMADD213PS Y5, Y4, Y2
-	VMOVUPS     96(AX), Y4
-	VMOVUPS     96(SI), Y5
-	VFMADD213PS Y5, Y4, Y3
-
-w2scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w2sloped
-	VXORPS    Y4, Y4, Y4
-	VMOVUPS   (AX), Y5
-	VMULPS    Y0, Y5, Y5
-	VCMPPS    $0x11, Y4, Y0, Y6
-	VBLENDVPS Y6, Y5, Y0, Y0
-	VMOVUPS   32(AX), Y5
-	VMULPS    Y1, Y5, Y5
-	VCMPPS    $0x11, Y4, Y1, Y6
-	VBLENDVPS Y6, Y5, Y1, Y1
-	VMOVUPS   64(AX), Y5
-	VMULPS    Y2, Y5, Y5
-	VCMPPS    $0x11, Y4, Y2, Y6
-	VBLENDVPS Y6, Y5, Y2, Y2
-	VMOVUPS   96(AX), Y5
-	VMULPS    Y3, Y5, Y5
-	VCMPPS    $0x11, Y4, Y3, Y4
-	VBLENDVPS Y4, Y5, Y3, Y3
-
-w2sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w2clipped
-	VBROADCASTSS 160(CX), Y4
-	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y0, Y4, Y0
-	VMINPS       Y0, Y5, Y0
-	VMAXPS       Y1, Y4, Y1
-	VMINPS       Y1, Y5, Y1
-	VMAXPS       Y2, Y4, Y2
-	VMINPS       Y2, Y5, Y2
-	VMAXPS       Y3, Y4, Y3
-	VMINPS       Y3, Y5, Y3
-
-w2clipped:
-	MOVQ    216(CX), AX
-	MOVQ    232(CX), DI
-	MOVQ    224(CX), SI
-	VMOVUPS (AX), Y4
-	VMOVUPS (SI), Y5
-	TESTQ   DI, DI
-	JNE     w2rest0
-	VMULPS  Y4, Y0, Y0
-	JMP     w2leveled0
-
-w2rest0:
-	VMULPS      (DI), Y0, Y6
-	VFMADD132PS Y4, Y6, Y0
-
-w2leveled0:
-	VADDPS  Y5, Y0, Y0
-	VMOVUPS 32(AX), Y4
-	VMOVUPS 32(SI), Y5
-	TESTQ   DI, DI
-	JNE     w2rest1
-	VMULPS  Y4, Y1, Y1
-	JMP     w2leveled1
-
-w2rest1:
-	VMULPS      32(DI), Y1, Y6
-	VFMADD132PS Y4, Y6, Y1
-
-w2leveled1:
-	VADDPS  Y5, Y1, Y1
-	VMOVUPS 64(AX), Y4
-	VMOVUPS 64(SI), Y5
-	TESTQ   DI, DI
-	JNE     w2rest2
-	VMULPS  Y4, Y2, Y2
-	JMP     w2leveled2
-
-w2rest2:
-	VMULPS      64(DI), Y2, Y6
-	VFMADD132PS Y4, Y6, Y2
-
-w2leveled2:
-	VADDPS  Y5, Y2, Y2
-	VMOVUPS 96(AX), Y4
-	VMOVUPS 96(SI), Y5
-	TESTQ   DI, DI
-	JNE     w2rest3
-	VMULPS  Y4, Y3, Y3
-	JMP     w2leveled3
-
-w2rest3:
-	VMULPS      96(DI), Y3, Y6
-	VFMADD132PS Y4, Y6, Y3
-
-w2leveled3:
-	VADDPS       Y5, Y3, Y3
-	VBROADCASTSS 240(CX), Y4
-	VBROADCASTSS 244(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VCVTPS2DQ    Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
-	VCVTPS2DQ    Y3, Y3
-	CMPL         248(CX), $0x00
-	JEQ          w2offset
-	VPBROADCASTD 248(CX), Y4
-	VPADDD       Y4, Y0, Y0
-	VPADDD       Y4, Y1, Y1
-	VPADDD       Y4, Y2, Y2
-	VPADDD       Y4, Y3, Y3
-
-w2offset:
-	VPACKUSDW   Y1, Y0, Y0
-	VPACKUSDW   Y3, Y2, Y2
-	VPACKUSWB   Y2, Y0, Y0
-	VMOVDQU     levelOrder<>+0(SB), Y1
-	VPERMD      Y0, Y1, Y0
-	VMOVDQU     Y0, (DX)
-	ADDQ        8(CX), DX
-	MOVL        12(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        536(SP), BX
-	VMOVDQU     384(BX), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     416(BX), Y1
-	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     448(BX), Y2
-	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     480(BX), Y3
-	VPADDD      96(AX), Y3, Y3
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	VCVTDQ2PS   Y3, Y3
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w3scaled
-	MOVQ        136(CX), BX
-	VMOVUPS     (AX), Y4
-	VMOVUPS     (BX), Y5
-	VFMADD213PS Y5, Y4, Y0
-	VMOVUPS     32(AX), Y4
-	VMOVUPS     32(BX), Y5
-	VFMADD213PS Y5, Y4, Y1
-	VMOVUPS     64(AX), Y4
-	VMOVUPS     64(BX), Y5
-	VFMADD213PS Y5, Y4, Y2
-	VMOVUPS     96(AX), Y4
-	VMOVUPS     96(BX), Y5
-	VFMADD213PS Y5, Y4, Y3
-
-w3scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w3sloped
-	VXORPS    Y4, Y4, Y4
-	VMOVUPS   (AX), Y5
-	VMULPS    Y0, Y5, Y5
-	VCMPPS    $0x11, Y4, Y0, Y6
-	VBLENDVPS Y6, Y5, Y0, Y0
-	VMOVUPS   32(AX), Y5
-	VMULPS    Y1, Y5, Y5
-	VCMPPS    $0x11, Y4, Y1, Y6
-	VBLENDVPS Y6, Y5, Y1, Y1
-	VMOVUPS   64(AX), Y5
-	VMULPS    Y2, Y5, Y5
-	VCMPPS    $0x11, Y4, Y2, Y6
-	VBLENDVPS Y6, Y5, Y2, Y2
-	VMOVUPS   96(AX), Y5
-	VMULPS    Y3, Y5, Y5
-	VCMPPS    $0x11, Y4, Y3, Y4
-	VBLENDVPS Y4, Y5, Y3, Y3
-
-w3sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w3clipped
-	VBROADCASTSS 160(CX), Y4
-	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y0, Y4, Y0
-	VMINPS       Y0, Y5, Y0
-	VMAXPS       Y1, Y4, Y1
-	VMINPS       Y1, Y5, Y1
-	VMAXPS       Y2, Y4, Y2
-	VMINPS       Y2, Y5, Y2
-	VMAXPS       Y3, Y4, Y3
-	VMINPS       Y3, Y5, Y3
-
-w3clipped:
-	MOVQ    216(CX), AX
-	MOVQ    232(CX), SI
-	MOVQ    224(CX), BX
-	VMOVUPS (AX), Y4
-	VMOVUPS (BX), Y5
-	TESTQ   SI, SI
-	JNE     w3rest0
-	VMULPS  Y4, Y0, Y0
-	JMP     w3leveled0
-
-w3rest0:
-	VMULPS      (SI), Y0, Y6
-	VFMADD132PS Y4, Y6, Y0
-
-w3leveled0:
-	VADDPS  Y5, Y0, Y0
-	VMOVUPS 32(AX), Y4
-	VMOVUPS 32(BX), Y5
-	TESTQ   SI, SI
-	JNE     w3rest1
-	VMULPS  Y4, Y1, Y1
-	JMP     w3leveled1
-
-w3rest1:
-	VMULPS      32(SI), Y1, Y6
-	VFMADD132PS Y4, Y6, Y1
-
-w3leveled1:
-	VADDPS  Y5, Y1, Y1
-	VMOVUPS 64(AX), Y4
-	VMOVUPS 64(BX), Y5
-	TESTQ   SI, SI
-	JNE     w3rest2
-	VMULPS  Y4, Y2, Y2
-	JMP     w3leveled2
-
-w3rest2:
-	VMULPS      64(SI), Y2, Y6
-	VFMADD132PS Y4, Y6, Y2
-
-w3leveled2:
-	VADDPS  Y5, Y2, Y2
-	VMOVUPS 96(AX), Y4
-	VMOVUPS 96(BX), Y5
-	TESTQ   SI, SI
-	JNE     w3rest3
-	VMULPS  Y4, Y3, Y3
-	JMP     w3leveled3
-
-w3rest3:
-	VMULPS      96(SI), Y3, Y6
-	VFMADD132PS Y4, Y6, Y3
-
-w3leveled3:
-	VADDPS       Y5, Y3, Y3
-	VBROADCASTSS 240(CX), Y4
-	VBROADCASTSS 244(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VCVTPS2DQ    Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
-	VCVTPS2DQ    Y3, Y3
-	CMPL         248(CX), $0x00
-	JEQ          w3offset
-	VPBROADCASTD 248(CX), Y4
-	VPADDD       Y4, Y0, Y0
-	VPADDD       Y4, Y1, Y1
-	VPADDD       Y4, Y2, Y2
-	VPADDD       Y4, Y3, Y3
-
-w3offset:
+offset:
 	VPACKUSDW Y1, Y0, Y0
 	VPACKUSDW Y3, Y2, Y2
 	VPACKUSWB Y2, Y0, Y0
 	VMOVDQU   levelOrder<>+0(SB), Y1
 	VPERMD    Y0, Y1, Y0
-	VMOVDQU   Y0, (DX)
-	ADDQ      8(CX), DX
-	MOVQ      DX, 104(CX)
-	ADDQ      $0x10, 112(CX)
-	ADDQ      $0x10, 120(CX)
-	SUBQ      $0x04, 80(CX)
+	VMOVDQU   Y0, (BX)
+	ADDQ      8(CX), BX
+	ADDQ      $0x04, SI
+	ADDQ      $0x00000080, DI
+	DECQ      R8
+	JNE       pixel
+	MOVQ      BX, 104(CX)
+	SUBQ      DX, 80(CX)
+	SHLQ      $0x02, DX
+	ADDQ      DX, 112(CX)
+	ADDQ      DX, 120(CX)
 	JMP       wide
 
 narrow:
@@ -8626,168 +6626,8 @@ nlateadd:
 	VMOVDQU      Y1, 96(AX)
 
 nlatedone:
-	MOVQ        104(CX), DX
-	MOVQ        120(CX), AX
-	MOVL        (AX), AX
-	ADDQ        40(CX), AX
-	MOVQ        536(SP), BX
-	VMOVDQU     (BX), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     32(BX), Y1
-	VPADDD      32(AX), Y1, Y1
-	VMOVDQU     64(BX), Y2
-	VPADDD      64(AX), Y2, Y2
-	VMOVDQU     96(BX), Y3
-	VPADDD      96(AX), Y3, Y3
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	VCVTDQ2PS   Y2, Y2
-	VCVTDQ2PS   Y3, Y3
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         n0scaled
-	MOVQ        136(CX), BX
-	VMOVUPS     (AX), Y4
-	VMOVUPS     (BX), Y5
-	VFMADD213PS Y5, Y4, Y0
-	VMOVUPS     32(AX), Y4
-	VMOVUPS     32(BX), Y5
-	VFMADD213PS Y5, Y4, Y1
-	VMOVUPS     64(AX), Y4
-	VMOVUPS     64(BX), Y5
-	VFMADD213PS Y5, Y4, Y2
-	VMOVUPS     96(AX), Y4
-	VMOVUPS     96(BX), Y5
-	VFMADD213PS Y5, Y4, Y3
-
-n0scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       n0sloped
-	VXORPS    Y4, Y4, Y4
-	VMOVUPS   (AX), Y5
-	VMULPS    Y0, Y5, Y5
-	VCMPPS    $0x11, Y4, Y0, Y6
-	VBLENDVPS Y6, Y5, Y0, Y0
-	VMOVUPS   32(AX), Y5
-	VMULPS    Y1, Y5, Y5
-	VCMPPS    $0x11, Y4, Y1, Y6
-	VBLENDVPS Y6, Y5, Y1, Y1
-	VMOVUPS   64(AX), Y5
-	VMULPS    Y2, Y5, Y5
-	VCMPPS    $0x11, Y4, Y2, Y6
-	VBLENDVPS Y6, Y5, Y2, Y2
-	VMOVUPS   96(AX), Y5
-	VMULPS    Y3, Y5, Y5
-	VCMPPS    $0x11, Y4, Y3, Y4
-	VBLENDVPS Y4, Y5, Y3, Y3
-
-n0sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          n0clipped
-	VBROADCASTSS 160(CX), Y4
-	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y0, Y4, Y0
-	VMINPS       Y0, Y5, Y0
-	VMAXPS       Y1, Y4, Y1
-	VMINPS       Y1, Y5, Y1
-	VMAXPS       Y2, Y4, Y2
-	VMINPS       Y2, Y5, Y2
-	VMAXPS       Y3, Y4, Y3
-	VMINPS       Y3, Y5, Y3
-
-n0clipped:
-	MOVQ    216(CX), AX
-	MOVQ    232(CX), SI
-	MOVQ    224(CX), BX
-	VMOVUPS (AX), Y4
-	VMOVUPS (BX), Y5
-	TESTQ   SI, SI
-	JNE     n0rest0
-	VMULPS  Y4, Y0, Y0
-	JMP     n0leveled0
-
-n0rest0:
-	VMULPS      (SI), Y0, Y6
-	VFMADD132PS Y4, Y6, Y0
-
-n0leveled0:
-	VADDPS  Y5, Y0, Y0
-	VMOVUPS 32(AX), Y4
-	VMOVUPS 32(BX), Y5
-	TESTQ   SI, SI
-	JNE     n0rest1
-	VMULPS  Y4, Y1, Y1
-	JMP     n0leveled1
-
-n0rest1:
-	VMULPS      32(SI), Y1, Y6
-	VFMADD132PS Y4, Y6, Y1
-
-n0leveled1:
-	VADDPS  Y5, Y1, Y1
-	VMOVUPS 64(AX), Y4
-	VMOVUPS 64(BX), Y5
-	TESTQ   SI, SI
-	JNE     n0rest2
-	VMULPS  Y4, Y2, Y2
-	JMP     n0leveled2
-
-n0rest2:
-	VMULPS      64(SI), Y2, Y6
-	VFMADD132PS Y4, Y6, Y2
-
-n0leveled2:
-	VADDPS  Y5, Y2, Y2
-	VMOVUPS 96(AX), Y4
-	VMOVUPS 96(BX), Y5
-	TESTQ   SI, SI
-	JNE     n0rest3
-	VMULPS  Y4, Y3, Y3
-	JMP     n0leveled3
-
-n0rest3:
-	VMULPS      96(SI), Y3, Y6
-	VFMADD132PS Y4, Y6, Y3
-
-n0leveled3:
-	VADDPS       Y5, Y3, Y3
-	VBROADCASTSS 240(CX), Y4
-	VBROADCASTSS 244(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VCVTPS2DQ    Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
-	VCVTPS2DQ    Y3, Y3
-	CMPL         248(CX), $0x00
-	JEQ          n0offset
-	VPBROADCASTD 248(CX), Y4
-	VPADDD       Y4, Y0, Y0
-	VPADDD       Y4, Y1, Y1
-	VPADDD       Y4, Y2, Y2
-	VPADDD       Y4, Y3, Y3
-
-n0offset:
-	VPACKUSDW Y1, Y0, Y0
-	VPACKUSDW Y3, Y2, Y2
-	VPACKUSWB Y2, Y0, Y0
-	VMOVDQU   levelOrder<>+0(SB), Y1
-	VPERMD    Y0, Y1, Y0
-	VMOVDQU   Y0, (DX)
-	ADDQ      8(CX), DX
-	MOVQ      DX, 104(CX)
-	ADDQ      $0x04, 112(CX)
-	ADDQ      $0x04, 120(CX)
-	SUBQ      $0x01, 80(CX)
-	JMP       narrow
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -9048,32 +6888,38 @@ wlateadd:
 	VMOVDQU      Y1, 224(AX)
 
 wlatedone:
-	MOVQ        104(CX), DX
-	MOVQ        120(CX), BX
-	MOVL        (BX), AX
+	MOVQ $0x00000004, DX
+
+store:
+	MOVQ 104(CX), BX
+	MOVQ 120(CX), SI
+	MOVQ DX, R8
+	MOVQ 280(SP), DI
+
+pixel:
+	MOVL        (SI), AX
 	ADDQ        40(CX), AX
-	MOVQ        280(SP), SI
-	VMOVDQU     (SI), Y0
+	VMOVDQU     (DI), Y0
 	VPADDD      (AX), Y0, Y0
-	VMOVDQU     32(SI), Y1
+	VMOVDQU     32(DI), Y1
 	VPADDD      32(AX), Y1, Y1
 	VCVTDQ2PS   Y0, Y0
 	VCVTDQ2PS   Y1, Y1
 	MOVQ        128(CX), AX
 	TESTQ       AX, AX
-	JEQ         w0scaled
-	MOVQ        136(CX), SI
+	JEQ         scaled
+	MOVQ        136(CX), R9
 	VMOVUPS     (AX), Y2
-	VMOVUPS     (SI), Y3
+	VMOVUPS     (R9), Y3
 	VFMADD213PS Y3, Y2, Y0
 	VMOVUPS     32(AX), Y2
-	VMOVUPS     32(SI), Y3
+	VMOVUPS     32(R9), Y3
 	VFMADD213PS Y3, Y2, Y1
 
-w0scaled:
+scaled:
 	MOVQ      144(CX), AX
 	TESTQ     AX, AX
-	JEQ       w0sloped
+	JEQ       sloped
 	VXORPS    Y2, Y2, Y2
 	VMOVUPS   (AX), Y3
 	VMULPS    Y0, Y3, Y3
@@ -9084,10 +6930,10 @@ w0scaled:
 	VCMPPS    $0x11, Y2, Y1, Y2
 	VBLENDVPS Y2, Y3, Y1, Y1
 
-w0sloped:
+sloped:
 	MOVQ         152(CX), AX
 	TESTQ        AX, AX
-	JEQ          w0clipped
+	JEQ          clipped
 	VBROADCASTSS 160(CX), Y2
 	VBROADCASTSS 164(CX), Y3
 	VMAXPS       Y0, Y2, Y0
@@ -9095,189 +6941,26 @@ w0sloped:
 	VMAXPS       Y1, Y2, Y1
 	VMINPS       Y1, Y3, Y1
 
-w0clipped:
+clipped:
 	MOVQ   168(CX), AX
 	TESTQ  AX, AX
-	JEQ    w0alone
-	VADDPS -1(DX)(AX*1), Y0, Y0
-	VADDPS 31(DX)(AX*1), Y1, Y1
+	JEQ    alone
+	VADDPS -1(BX)(AX*1), Y0, Y0
+	VADDPS 31(BX)(AX*1), Y1, Y1
 
-w0alone:
-	VMOVUPS     Y0, (DX)
-	VMOVUPS     Y1, 32(DX)
-	ADDQ        8(CX), DX
-	MOVL        4(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        280(SP), SI
-	VMOVDQU     64(SI), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     96(SI), Y1
-	VPADDD      32(AX), Y1, Y1
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w1scaled
-	MOVQ        136(CX), SI
-	VMOVUPS     (AX), Y2
-	VMOVUPS     (SI), Y3
-	VFMADD213PS Y3, Y2, Y0
-	VMOVUPS     32(AX), Y2
-	VMOVUPS     32(SI), Y3
-	VFMADD213PS Y3, Y2, Y1
-
-w1scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w1sloped
-	VXORPS    Y2, Y2, Y2
-	VMOVUPS   (AX), Y3
-	VMULPS    Y0, Y3, Y3
-	VCMPPS    $0x11, Y2, Y0, Y4
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   32(AX), Y3
-	VMULPS    Y1, Y3, Y3
-	VCMPPS    $0x11, Y2, Y1, Y2
-	VBLENDVPS Y2, Y3, Y1, Y1
-
-w1sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w1clipped
-	VBROADCASTSS 160(CX), Y2
-	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y0, Y2, Y0
-	VMINPS       Y0, Y3, Y0
-	VMAXPS       Y1, Y2, Y1
-	VMINPS       Y1, Y3, Y1
-
-w1clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w1alone
-	VADDPS -1(DX)(AX*1), Y0, Y0
-	VADDPS 31(DX)(AX*1), Y1, Y1
-
-w1alone:
-	VMOVUPS     Y0, (DX)
-	VMOVUPS     Y1, 32(DX)
-	ADDQ        8(CX), DX
-	MOVL        8(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        280(SP), SI
-	VMOVDQU     128(SI), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     160(SI), Y1
-	VPADDD      32(AX), Y1, Y1
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w2scaled
-	MOVQ        136(CX), SI
-	VMOVUPS     (AX), Y2
-	VMOVUPS     (SI), Y3
-	VFMADD213PS Y3, Y2, Y0
-	VMOVUPS     32(AX), Y2
-	VMOVUPS     32(SI), Y3
-	VFMADD213PS Y3, Y2, Y1
-
-w2scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w2sloped
-	VXORPS    Y2, Y2, Y2
-	VMOVUPS   (AX), Y3
-	VMULPS    Y0, Y3, Y3
-	VCMPPS    $0x11, Y2, Y0, Y4
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   32(AX), Y3
-	VMULPS    Y1, Y3, Y3
-	VCMPPS    $0x11, Y2, Y1, Y2
-	VBLENDVPS Y2, Y3, Y1, Y1
-
-w2sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w2clipped
-	VBROADCASTSS 160(CX), Y2
-	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y0, Y2, Y0
-	VMINPS       Y0, Y3, Y0
-	VMAXPS       Y1, Y2, Y1
-	VMINPS       Y1, Y3, Y1
-
-w2clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w2alone
-	VADDPS -1(DX)(AX*1), Y0, Y0
-	VADDPS 31(DX)(AX*1), Y1, Y1
-
-w2alone:
-	VMOVUPS     Y0, (DX)
-	VMOVUPS     Y1, 32(DX)
-	ADDQ        8(CX), DX
-	MOVL        12(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        280(SP), BX
-	VMOVDQU     192(BX), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     224(BX), Y1
-	VPADDD      32(AX), Y1, Y1
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w3scaled
-	MOVQ        136(CX), BX
-	VMOVUPS     (AX), Y2
-	VMOVUPS     (BX), Y3
-	VFMADD213PS Y3, Y2, Y0
-	VMOVUPS     32(AX), Y2
-	VMOVUPS     32(BX), Y3
-	VFMADD213PS Y3, Y2, Y1
-
-w3scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w3sloped
-	VXORPS    Y2, Y2, Y2
-	VMOVUPS   (AX), Y3
-	VMULPS    Y0, Y3, Y3
-	VCMPPS    $0x11, Y2, Y0, Y4
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   32(AX), Y3
-	VMULPS    Y1, Y3, Y3
-	VCMPPS    $0x11, Y2, Y1, Y2
-	VBLENDVPS Y2, Y3, Y1, Y1
-
-w3sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w3clipped
-	VBROADCASTSS 160(CX), Y2
-	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y0, Y2, Y0
-	VMINPS       Y0, Y3, Y0
-	VMAXPS       Y1, Y2, Y1
-	VMINPS       Y1, Y3, Y1
-
-w3clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    w3alone
-	VADDPS -1(DX)(AX*1), Y0, Y0
-	VADDPS 31(DX)(AX*1), Y1, Y1
-
-w3alone:
-	VMOVUPS Y0, (DX)
-	VMOVUPS Y1, 32(DX)
-	ADDQ    8(CX), DX
-	MOVQ    DX, 104(CX)
-	ADDQ    $0x10, 112(CX)
-	ADDQ    $0x10, 120(CX)
-	SUBQ    $0x04, 80(CX)
+alone:
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y1, 32(BX)
+	ADDQ    8(CX), BX
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000040, DI
+	DECQ    R8
+	JNE     pixel
+	MOVQ    BX, 104(CX)
+	SUBQ    DX, 80(CX)
+	SHLQ    $0x02, DX
+	ADDQ    DX, 112(CX)
+	ADDQ    DX, 120(CX)
 	JMP     wide
 
 narrow:
@@ -9398,69 +7081,8 @@ nlateadd:
 	VMOVDQU      Y0, 32(AX)
 
 nlatedone:
-	MOVQ        104(CX), DX
-	MOVQ        120(CX), AX
-	MOVL        (AX), AX
-	ADDQ        40(CX), AX
-	MOVQ        280(SP), BX
-	VMOVDQU     (BX), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     32(BX), Y1
-	VPADDD      32(AX), Y1, Y1
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         n0scaled
-	MOVQ        136(CX), BX
-	VMOVUPS     (AX), Y2
-	VMOVUPS     (BX), Y3
-	VFMADD213PS Y3, Y2, Y0
-	VMOVUPS     32(AX), Y2
-	VMOVUPS     32(BX), Y3
-	VFMADD213PS Y3, Y2, Y1
-
-n0scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       n0sloped
-	VXORPS    Y2, Y2, Y2
-	VMOVUPS   (AX), Y3
-	VMULPS    Y0, Y3, Y3
-	VCMPPS    $0x11, Y2, Y0, Y4
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   32(AX), Y3
-	VMULPS    Y1, Y3, Y3
-	VCMPPS    $0x11, Y2, Y1, Y2
-	VBLENDVPS Y2, Y3, Y1, Y1
-
-n0sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          n0clipped
-	VBROADCASTSS 160(CX), Y2
-	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y0, Y2, Y0
-	VMINPS       Y0, Y3, Y0
-	VMAXPS       Y1, Y2, Y1
-	VMINPS       Y1, Y3, Y1
-
-n0clipped:
-	MOVQ   168(CX), AX
-	TESTQ  AX, AX
-	JEQ    n0alone
-	VADDPS -1(DX)(AX*1), Y0, Y0
-	VADDPS 31(DX)(AX*1), Y1, Y1
-
-n0alone:
-	VMOVUPS Y0, (DX)
-	VMOVUPS Y1, 32(DX)
-	ADDQ    8(CX), DX
-	MOVQ    DX, 104(CX)
-	ADDQ    $0x04, 112(CX)
-	ADDQ    $0x04, 120(CX)
-	SUBQ    $0x01, 80(CX)
-	JMP     narrow
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -9721,32 +7343,38 @@ wlateadd:
 	VMOVDQU      Y1, 224(AX)
 
 wlatedone:
-	MOVQ        104(CX), DX
-	MOVQ        120(CX), BX
-	MOVL        (BX), AX
+	MOVQ $0x00000004, DX
+
+store:
+	MOVQ 104(CX), BX
+	MOVQ 120(CX), SI
+	MOVQ DX, R8
+	MOVQ 280(SP), DI
+
+pixel:
+	MOVL        (SI), AX
 	ADDQ        40(CX), AX
-	MOVQ        280(SP), SI
-	VMOVDQU     (SI), Y0
+	VMOVDQU     (DI), Y0
 	VPADDD      (AX), Y0, Y0
-	VMOVDQU     32(SI), Y1
+	VMOVDQU     32(DI), Y1
 	VPADDD      32(AX), Y1, Y1
 	VCVTDQ2PS   Y0, Y0
 	VCVTDQ2PS   Y1, Y1
 	MOVQ        128(CX), AX
 	TESTQ       AX, AX
-	JEQ         w0scaled
-	MOVQ        136(CX), SI
+	JEQ         scaled
+	MOVQ        136(CX), R9
 	VMOVUPS     (AX), Y2
-	VMOVUPS     (SI), Y3
+	VMOVUPS     (R9), Y3
 	VFMADD213PS Y3, Y2, Y0
 	VMOVUPS     32(AX), Y2
-	VMOVUPS     32(SI), Y3
+	VMOVUPS     32(R9), Y3
 	VFMADD213PS Y3, Y2, Y1
 
-w0scaled:
+scaled:
 	MOVQ      144(CX), AX
 	TESTQ     AX, AX
-	JEQ       w0sloped
+	JEQ       sloped
 	VXORPS    Y2, Y2, Y2
 	VMOVUPS   (AX), Y3
 	VMULPS    Y0, Y3, Y3
@@ -9757,10 +7385,10 @@ w0scaled:
 	VCMPPS    $0x11, Y2, Y1, Y2
 	VBLENDVPS Y2, Y3, Y1, Y1
 
-w0sloped:
+sloped:
 	MOVQ         152(CX), AX
 	TESTQ        AX, AX
-	JEQ          w0clipped
+	JEQ          clipped
 	VBROADCASTSS 160(CX), Y2
 	VBROADCASTSS 164(CX), Y3
 	VMAXPS       Y0, Y2, Y0
@@ -9768,35 +7396,35 @@ w0sloped:
 	VMAXPS       Y1, Y2, Y1
 	VMINPS       Y1, Y3, Y1
 
-w0clipped:
+clipped:
 	MOVQ    216(CX), AX
-	MOVQ    232(CX), DI
-	MOVQ    224(CX), SI
+	MOVQ    232(CX), R10
+	MOVQ    224(CX), R9
 	VMOVUPS (AX), Y2
-	VMOVUPS (SI), Y3
-	TESTQ   DI, DI
-	JNE     w0rest0
+	VMOVUPS (R9), Y3
+	TESTQ   R10, R10
+	JNE     rest0
 	VMULPS  Y2, Y0, Y0
-	JMP     w0leveled0
+	JMP     leveled0
 
-w0rest0:
-	VMULPS      (DI), Y0, Y4
+rest0:
+	VMULPS      (R10), Y0, Y4
 	VFMADD132PS Y2, Y4, Y0
 
-w0leveled0:
+leveled0:
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS 32(AX), Y2
-	VMOVUPS 32(SI), Y3
-	TESTQ   DI, DI
-	JNE     w0rest1
+	VMOVUPS 32(R9), Y3
+	TESTQ   R10, R10
+	JNE     rest1
 	VMULPS  Y2, Y1, Y1
-	JMP     w0leveled1
+	JMP     leveled1
 
-w0rest1:
-	VMULPS      32(DI), Y1, Y4
+rest1:
+	VMULPS      32(R10), Y1, Y4
 	VFMADD132PS Y2, Y4, Y1
 
-w0leveled1:
+leveled1:
 	VADDPS       Y3, Y1, Y1
 	VBROADCASTSS 240(CX), Y2
 	VBROADCASTSS 244(CX), Y3
@@ -9807,310 +7435,27 @@ w0leveled1:
 	VMINPS       Y3, Y1, Y1
 	VCVTPS2DQ    Y1, Y1
 	CMPL         248(CX), $0x00
-	JEQ          w0offset
+	JEQ          offset
 	VPBROADCASTD 248(CX), Y2
 	VPADDD       Y2, Y0, Y0
 	VPADDD       Y2, Y1, Y1
 
-w0offset:
-	VPACKUSDW   Y1, Y0, Y0
-	VPACKUSWB   Y0, Y0, Y0
-	VMOVDQU     levelOrder<>+0(SB), Y1
-	VPERMD      Y0, Y1, Y0
-	VMOVDQU     X0, (DX)
-	ADDQ        8(CX), DX
-	MOVL        4(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        280(SP), SI
-	VMOVDQU     64(SI), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     96(SI), Y1
-	VPADDD      32(AX), Y1, Y1
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w1scaled
-	MOVQ        136(CX), SI
-	VMOVUPS     (AX), Y2
-	VMOVUPS     (SI), Y3
-	VFMADD213PS Y3, Y2, Y0
-	VMOVUPS     32(AX), Y2
-	VMOVUPS     32(SI), Y3
-	VFMADD213PS Y3, Y2, Y1
-
-w1scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w1sloped
-	VXORPS    Y2, Y2, Y2
-	VMOVUPS   (AX), Y3
-	VMULPS    Y0, Y3, Y3
-	VCMPPS    $0x11, Y2, Y0, Y4
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   32(AX), Y3
-	VMULPS    Y1, Y3, Y3
-	VCMPPS    $0x11, Y2, Y1, Y2
-	VBLENDVPS Y2, Y3, Y1, Y1
-
-w1sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w1clipped
-	VBROADCASTSS 160(CX), Y2
-	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y0, Y2, Y0
-	VMINPS       Y0, Y3, Y0
-	VMAXPS       Y1, Y2, Y1
-	VMINPS       Y1, Y3, Y1
-
-w1clipped:
-	MOVQ    216(CX), AX
-	MOVQ    232(CX), DI
-	MOVQ    224(CX), SI
-	VMOVUPS (AX), Y2
-	VMOVUPS (SI), Y3
-	TESTQ   DI, DI
-	JNE     w1rest0
-	VMULPS  Y2, Y0, Y0
-	JMP     w1leveled0
-
-w1rest0:
-	VMULPS      (DI), Y0, Y4
-	VFMADD132PS Y2, Y4, Y0
-
-w1leveled0:
-	VADDPS  Y3, Y0, Y0
-	VMOVUPS 32(AX), Y2
-	VMOVUPS 32(SI), Y3
-	TESTQ   DI, DI
-	JNE     w1rest1
-	VMULPS  Y2, Y1, Y1
-	JMP     w1leveled1
-
-w1rest1:
-	VMULPS      32(DI), Y1, Y4
-	VFMADD132PS Y2, Y4, Y1
-
-w1leveled1:
-	VADDPS       Y3, Y1, Y1
-	VBROADCASTSS 240(CX), Y2
-	VBROADCASTSS 244(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	CMPL         248(CX), $0x00
-	JEQ          w1offset
-	VPBROADCASTD 248(CX), Y2
-	VPADDD       Y2, Y0, Y0
-	VPADDD       Y2, Y1, Y1
-
-w1offset:
-	VPACKUSDW   Y1, Y0, Y0
-	VPACKUSWB   Y0, Y0, Y0
-	VMOVDQU     levelOrder<>+0(SB), Y1
-	VPERMD      Y0, Y1, Y0
-	VMOVDQU     X0, (DX)
-	ADDQ        8(CX), DX
-	MOVL        8(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        280(SP), SI
-	VMOVDQU     128(SI), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     160(SI), Y1
-	VPADDD      32(AX), Y1, Y1
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w2scaled
-	MOVQ        136(CX), SI
-	VMOVUPS     (AX), Y2
-	VMOVUPS     (SI), Y3
-	VFMADD213PS Y3, Y2, Y0
-	VMOVUPS     32(AX), Y2
-	VMOVUPS     32(SI), Y3
-	VFMADD213PS Y3, Y2, Y1
-
-w2scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w2sloped
-	VXORPS    Y2, Y2, Y2
-	VMOVUPS   (AX), Y3
-	VMULPS    Y0, Y3, Y3
-	VCMPPS    $0x11, Y2, Y0, Y4
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   32(AX), Y3
-	VMULPS    Y1, Y3, Y3
-	VCMPPS    $0x11, Y2, Y1, Y2
-	VBLENDVPS Y2, Y3, Y1, Y1
-
-w2sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w2clipped
-	VBROADCASTSS 160(CX), Y2
-	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y0, Y2, Y0
-	VMINPS       Y0, Y3, Y0
-	VMAXPS       Y1, Y2, Y1
-	VMINPS       Y1, Y3, Y1
-
-w2clipped:
-	MOVQ    216(CX), AX
-	MOVQ    232(CX), DI
-	MOVQ    224(CX), SI
-	VMOVUPS (AX), Y2
-	VMOVUPS (SI), Y3
-	TESTQ   DI, DI
-	JNE     w2rest0
-	VMULPS  Y2, Y0, Y0
-	JMP     w2leveled0
-
-w2rest0:
-	VMULPS      (DI), Y0, Y4
-	VFMADD132PS Y2, Y4, Y0
-
-w2leveled0:
-	VADDPS  Y3, Y0, Y0
-	VMOVUPS 32(AX), Y2
-	VMOVUPS 32(SI), Y3
-	TESTQ   DI, DI
-	JNE     w2rest1
-	VMULPS  Y2, Y1, Y1
-	JMP     w2leveled1
-
-w2rest1:
-	VMULPS      32(DI), Y1, Y4
-	VFMADD132PS Y2, Y4, Y1
-
-w2leveled1:
-	VADDPS       Y3, Y1, Y1
-	VBROADCASTSS 240(CX), Y2
-	VBROADCASTSS 244(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	CMPL         248(CX), $0x00
-	JEQ          w2offset
-	VPBROADCASTD 248(CX), Y2
-	VPADDD       Y2, Y0, Y0
-	VPADDD       Y2, Y1, Y1
-
-w2offset:
-	VPACKUSDW   Y1, Y0, Y0
-	VPACKUSWB   Y0, Y0, Y0
-	VMOVDQU     levelOrder<>+0(SB), Y1
-	VPERMD      Y0, Y1, Y0
-	VMOVDQU     X0, (DX)
-	ADDQ        8(CX), DX
-	MOVL        12(BX), AX
-	ADDQ        40(CX), AX
-	MOVQ        280(SP), BX
-	VMOVDQU     192(BX), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     224(BX), Y1
-	VPADDD      32(AX), Y1, Y1
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         w3scaled
-	MOVQ        136(CX), BX
-	VMOVUPS     (AX), Y2
-	VMOVUPS     (BX), Y3
-	VFMADD213PS Y3, Y2, Y0
-	VMOVUPS     32(AX), Y2
-	VMOVUPS     32(BX), Y3
-	VFMADD213PS Y3, Y2, Y1
-
-w3scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       w3sloped
-	VXORPS    Y2, Y2, Y2
-	VMOVUPS   (AX), Y3
-	VMULPS    Y0, Y3, Y3
-	VCMPPS    $0x11, Y2, Y0, Y4
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   32(AX), Y3
-	VMULPS    Y1, Y3, Y3
-	VCMPPS    $0x11, Y2, Y1, Y2
-	VBLENDVPS Y2, Y3, Y1, Y1
-
-w3sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          w3clipped
-	VBROADCASTSS 160(CX), Y2
-	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y0, Y2, Y0
-	VMINPS       Y0, Y3, Y0
-	VMAXPS       Y1, Y2, Y1
-	VMINPS       Y1, Y3, Y1
-
-w3clipped:
-	MOVQ    216(CX), AX
-	MOVQ    232(CX), SI
-	MOVQ    224(CX), BX
-	VMOVUPS (AX), Y2
-	VMOVUPS (BX), Y3
-	TESTQ   SI, SI
-	JNE     w3rest0
-	VMULPS  Y2, Y0, Y0
-	JMP     w3leveled0
-
-w3rest0:
-	VMULPS      (SI), Y0, Y4
-	VFMADD132PS Y2, Y4, Y0
-
-w3leveled0:
-	VADDPS  Y3, Y0, Y0
-	VMOVUPS 32(AX), Y2
-	VMOVUPS 32(BX), Y3
-	TESTQ   SI, SI
-	JNE     w3rest1
-	VMULPS  Y2, Y1, Y1
-	JMP     w3leveled1
-
-w3rest1:
-	VMULPS      32(SI), Y1, Y4
-	VFMADD132PS Y2, Y4, Y1
-
-w3leveled1:
-	VADDPS       Y3, Y1, Y1
-	VBROADCASTSS 240(CX), Y2
-	VBROADCASTSS 244(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	CMPL         248(CX), $0x00
-	JEQ          w3offset
-	VPBROADCASTD 248(CX), Y2
-	VPADDD       Y2, Y0, Y0
-	VPADDD       Y2, Y1, Y1
-
-w3offset:
+offset:
 	VPACKUSDW Y1, Y0, Y0
 	VPACKUSWB Y0, Y0, Y0
 	VMOVDQU   levelOrder<>+0(SB), Y1
 	VPERMD    Y0, Y1, Y0
-	VMOVDQU   X0, (DX)
-	ADDQ      8(CX), DX
-	MOVQ      DX, 104(CX)
-	ADDQ      $0x10, 112(CX)
-	ADDQ      $0x10, 120(CX)
-	SUBQ      $0x04, 80(CX)
+	VMOVDQU   X0, (BX)
+	ADDQ      8(CX), BX
+	ADDQ      $0x04, SI
+	ADDQ      $0x00000040, DI
+	DECQ      R8
+	JNE       pixel
+	MOVQ      BX, 104(CX)
+	SUBQ      DX, 80(CX)
+	SHLQ      $0x02, DX
+	ADDQ      DX, 112(CX)
+	ADDQ      DX, 120(CX)
 	JMP       wide
 
 narrow:
@@ -10231,109 +7576,8 @@ nlateadd:
 	VMOVDQU      Y0, 32(AX)
 
 nlatedone:
-	MOVQ        104(CX), DX
-	MOVQ        120(CX), AX
-	MOVL        (AX), AX
-	ADDQ        40(CX), AX
-	MOVQ        280(SP), BX
-	VMOVDQU     (BX), Y0
-	VPADDD      (AX), Y0, Y0
-	VMOVDQU     32(BX), Y1
-	VPADDD      32(AX), Y1, Y1
-	VCVTDQ2PS   Y0, Y0
-	VCVTDQ2PS   Y1, Y1
-	MOVQ        128(CX), AX
-	TESTQ       AX, AX
-	JEQ         n0scaled
-	MOVQ        136(CX), BX
-	VMOVUPS     (AX), Y2
-	VMOVUPS     (BX), Y3
-	VFMADD213PS Y3, Y2, Y0
-	VMOVUPS     32(AX), Y2
-	VMOVUPS     32(BX), Y3
-	VFMADD213PS Y3, Y2, Y1
-
-n0scaled:
-	MOVQ      144(CX), AX
-	TESTQ     AX, AX
-	JEQ       n0sloped
-	VXORPS    Y2, Y2, Y2
-	VMOVUPS   (AX), Y3
-	VMULPS    Y0, Y3, Y3
-	VCMPPS    $0x11, Y2, Y0, Y4
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   32(AX), Y3
-	VMULPS    Y1, Y3, Y3
-	VCMPPS    $0x11, Y2, Y1, Y2
-	VBLENDVPS Y2, Y3, Y1, Y1
-
-n0sloped:
-	MOVQ         152(CX), AX
-	TESTQ        AX, AX
-	JEQ          n0clipped
-	VBROADCASTSS 160(CX), Y2
-	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y0, Y2, Y0
-	VMINPS       Y0, Y3, Y0
-	VMAXPS       Y1, Y2, Y1
-	VMINPS       Y1, Y3, Y1
-
-n0clipped:
-	MOVQ    216(CX), AX
-	MOVQ    232(CX), SI
-	MOVQ    224(CX), BX
-	VMOVUPS (AX), Y2
-	VMOVUPS (BX), Y3
-	TESTQ   SI, SI
-	JNE     n0rest0
-	VMULPS  Y2, Y0, Y0
-	JMP     n0leveled0
-
-n0rest0:
-	VMULPS      (SI), Y0, Y4
-	VFMADD132PS Y2, Y4, Y0
-
-n0leveled0:
-	VADDPS  Y3, Y0, Y0
-	VMOVUPS 32(AX), Y2
-	VMOVUPS 32(BX), Y3
-	TESTQ   SI, SI
-	JNE     n0rest1
-	VMULPS  Y2, Y1, Y1
-	JMP     n0leveled1
-
-n0rest1:
-	VMULPS      32(SI), Y1, Y4
-	VFMADD132PS Y2, Y4, Y1
-
-n0leveled1:
-	VADDPS       Y3, Y1, Y1
-	VBROADCASTSS 240(CX), Y2
-	VBROADCASTSS 244(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VCVTPS2DQ    Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
-	VCVTPS2DQ    Y1, Y1
-	CMPL         248(CX), $0x00
-	JEQ          n0offset
-	VPBROADCASTD 248(CX), Y2
-	VPADDD       Y2, Y0, Y0
-	VPADDD       Y2, Y1, Y1
-
-n0offset:
-	VPACKUSDW Y1, Y0, Y0
-	VPACKUSWB Y0, Y0, Y0
-	VMOVDQU   levelOrder<>+0(SB), Y1
-	VPERMD    Y0, Y1, Y0
-	VMOVDQU   X0, (DX)
-	ADDQ      8(CX), DX
-	MOVQ      DX, 104(CX)
-	ADDQ      $0x04, 112(CX)
-	ADDQ      $0x04, 120(CX)
-	SUBQ      $0x01, 80(CX)
-	JMP       narrow
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	VZEROUPPER
@@ -10345,20 +7589,20 @@ TEXT ·convBytesPooled32AVX2(SB), NOSPLIT, $552-8
 	LEAQ 24(SP), AX
 	ANDQ $-32, AX
 	MOVQ AX, 536(SP)
-	MOVQ job+0(FP), DX
+	MOVQ job+0(FP), BX
 
 wide:
-	CMPQ  80(DX), $0x04
+	CMPQ  80(BX), $0x04
 	JLT   narrow
-	MOVQ  112(DX), AX
+	MOVQ  112(BX), AX
 	MOVL  (AX), CX
-	ADDQ  16(DX), CX
-	MOVL  4(AX), BX
-	ADDQ  16(DX), BX
+	ADDQ  16(BX), CX
+	MOVL  4(AX), DX
+	ADDQ  16(BX), DX
 	MOVL  8(AX), SI
-	ADDQ  16(DX), SI
+	ADDQ  16(BX), SI
 	MOVL  12(AX), DI
-	ADDQ  16(DX), DI
+	ADDQ  16(BX), DI
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -10368,13 +7612,13 @@ wide:
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 	MOVQ  $0x00000000, 544(SP)
-	MOVQ  48(DX), R8
+	MOVQ  48(BX), R8
 	XORQ  R9, R9
-	MOVQ  56(DX), R10
-	MOVQ  192(DX), R12
+	MOVQ  56(BX), R10
+	MOVQ  192(BX), R12
 
 wrow:
-	MOVQ 64(DX), R11
+	MOVQ 64(BX), R11
 	ADDQ R9, R11
 
 wchunk:
@@ -10395,7 +7639,7 @@ wpieces:
 	VPADDW       Y11, Y0, Y0
 	VPMADDUBSW   Y9, Y10, Y10
 	VPADDW       Y10, Y1, Y1
-	VPBROADCASTW (BX)(R9*1), Y10
+	VPBROADCASTW (DX)(R9*1), Y10
 	VPMADDUBSW   Y8, Y10, Y11
 	VPADDW       Y11, Y2, Y2
 	VPMADDUBSW   Y9, Y10, Y10
@@ -10417,7 +7661,7 @@ wpieces:
 	VPADDW       Y11, Y0, Y0
 	VPMADDUBSW   Y9, Y10, Y10
 	VPADDW       Y10, Y1, Y1
-	VPBROADCASTW 2(BX)(R9*1), Y10
+	VPBROADCASTW 2(DX)(R9*1), Y10
 	VPMADDUBSW   Y8, Y10, Y11
 	VPADDW       Y11, Y2, Y2
 	VPMADDUBSW   Y9, Y10, Y10
@@ -10439,7 +7683,7 @@ wpieces:
 	VPADDW       Y11, Y0, Y0
 	VPMADDUBSW   Y9, Y10, Y10
 	VPADDW       Y10, Y1, Y1
-	VPBROADCASTW 4(BX)(R9*1), Y10
+	VPBROADCASTW 4(DX)(R9*1), Y10
 	VPMADDUBSW   Y8, Y10, Y11
 	VPADDW       Y11, Y2, Y2
 	VPMADDUBSW   Y9, Y10, Y10
@@ -10461,7 +7705,7 @@ wpieces:
 	VPADDW       Y11, Y0, Y0
 	VPMADDUBSW   Y9, Y10, Y10
 	VPADDW       Y10, Y1, Y1
-	VPBROADCASTW 6(BX)(R9*1), Y10
+	VPBROADCASTW 6(DX)(R9*1), Y10
 	VPMADDUBSW   Y8, Y10, Y11
 	VPADDW       Y11, Y2, Y2
 	VPMADDUBSW   Y9, Y10, Y10
@@ -10492,7 +7736,7 @@ wpiece:
 	VPADDW       Y11, Y0, Y0
 	VPMADDUBSW   Y9, Y10, Y10
 	VPADDW       Y10, Y1, Y1
-	VPBROADCASTW (BX)(R9*1), Y10
+	VPBROADCASTW (DX)(R9*1), Y10
 	VPMADDUBSW   Y8, Y10, Y11
 	VPADDW       Y11, Y2, Y2
 	VPMADDUBSW   Y9, Y10, Y10
@@ -10629,12 +7873,12 @@ wearlydone:
 	VPXOR Y5, Y5, Y5
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
-	MOVQ  192(DX), R12
+	MOVQ  192(BX), R12
 
 wgo:
 	CMPQ         R9, R11
 	JNE          wchunk
-	ADDQ         72(DX), R9
+	ADDQ         72(BX), R9
 	DECQ         R10
 	JNE          wrow
 	CMPQ         544(SP), $0x00
@@ -10743,55 +7987,57 @@ wlateadd:
 	VMOVDQU      Y1, 480(AX)
 
 wlatedone:
-	MOVQ      104(DX), BX
-	MOVQ      120(DX), AX
+	MOVQ      $0x00000004, DX
+	MOVQ      104(BX), SI
+	MOVQ      120(BX), AX
 	MOVL      (AX), CX
-	ADDQ      40(DX), CX
-	MOVQ      536(SP), SI
-	VMOVDQU   (SI), Y1
-	VPMAXSD   128(SI), Y1, Y1
-	VPMAXSD   256(SI), Y1, Y1
-	VPMAXSD   384(SI), Y1, Y1
+	ADDQ      40(BX), CX
+	MOVQ      536(SP), DI
+	VMOVDQU   (DI), Y1
+	VPMAXSD   128(DI), Y1, Y1
+	VPMAXSD   256(DI), Y1, Y1
+	VPMAXSD   384(DI), Y1, Y1
 	VMOVDQU   (CX), Y0
 	VPCMPGTD  Y1, Y0, Y0
 	VMOVMSKPS Y0, AX
-	MOVQ      AX, DI
-	VMOVDQU   32(SI), Y1
-	VPMAXSD   160(SI), Y1, Y1
-	VPMAXSD   288(SI), Y1, Y1
-	VPMAXSD   416(SI), Y1, Y1
+	MOVQ      AX, R8
+	VMOVDQU   32(DI), Y1
+	VPMAXSD   160(DI), Y1, Y1
+	VPMAXSD   288(DI), Y1, Y1
+	VPMAXSD   416(DI), Y1, Y1
 	VMOVDQU   32(CX), Y0
 	VPCMPGTD  Y1, Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x08, AX
-	ORQ       AX, DI
-	VMOVDQU   64(SI), Y1
-	VPMAXSD   192(SI), Y1, Y1
-	VPMAXSD   320(SI), Y1, Y1
-	VPMAXSD   448(SI), Y1, Y1
+	ORQ       AX, R8
+	VMOVDQU   64(DI), Y1
+	VPMAXSD   192(DI), Y1, Y1
+	VPMAXSD   320(DI), Y1, Y1
+	VPMAXSD   448(DI), Y1, Y1
 	VMOVDQU   64(CX), Y0
 	VPCMPGTD  Y1, Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x10, AX
-	ORQ       AX, DI
-	VMOVDQU   96(SI), Y1
-	VPMAXSD   224(SI), Y1, Y1
-	VPMAXSD   352(SI), Y1, Y1
-	VPMAXSD   480(SI), Y1, Y1
+	ORQ       AX, R8
+	VMOVDQU   96(DI), Y1
+	VPMAXSD   224(DI), Y1, Y1
+	VPMAXSD   352(DI), Y1, Y1
+	VPMAXSD   480(DI), Y1, Y1
 	VMOVDQU   96(CX), Y0
 	VPCMPGTD  Y1, Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x18, AX
-	ORQ       AX, DI
+	ORQ       AX, R8
 	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (BX)
-	ADDQ      8(DX), BX
-	MOVQ      BX, 104(DX)
-	ADDQ      $0x10, 112(DX)
-	ADDQ      $0x10, 120(DX)
-	SUBQ      $0x04, 80(DX)
+	XORQ      AX, R8
+	XORQ      88(BX), R8
+	MOVQ      R8, (SI)
+	ADDQ      8(BX), SI
+	MOVQ      SI, 104(BX)
+	SUBQ      DX, 80(BX)
+	SHLQ      $0x02, DX
+	ADDQ      DX, 112(BX)
+	ADDQ      DX, 120(BX)
 	JMP       wide
 
 narrow:
@@ -10804,32 +8050,32 @@ TEXT ·convBytesPooled16AVX2(SB), NOSPLIT, $296-8
 	LEAQ 24(SP), AX
 	ANDQ $-32, AX
 	MOVQ AX, 280(SP)
-	MOVQ job+0(FP), DX
+	MOVQ job+0(FP), BX
 
 wide:
-	CMPQ  80(DX), $0x04
+	CMPQ  80(BX), $0x04
 	JLT   narrow
-	MOVQ  112(DX), AX
+	MOVQ  112(BX), AX
 	MOVL  (AX), CX
-	ADDQ  16(DX), CX
-	MOVL  4(AX), BX
-	ADDQ  16(DX), BX
+	ADDQ  16(BX), CX
+	MOVL  4(AX), DX
+	ADDQ  16(BX), DX
 	MOVL  8(AX), SI
-	ADDQ  16(DX), SI
+	ADDQ  16(BX), SI
 	MOVL  12(AX), DI
-	ADDQ  16(DX), DI
+	ADDQ  16(BX), DI
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
 	MOVQ  $0x00000000, 288(SP)
-	MOVQ  48(DX), R8
+	MOVQ  48(BX), R8
 	XORQ  R9, R9
-	MOVQ  56(DX), R10
-	MOVQ  192(DX), R12
+	MOVQ  56(BX), R10
+	MOVQ  192(BX), R12
 
 wrow:
-	MOVQ 64(DX), R11
+	MOVQ 64(BX), R11
 	ADDQ R9, R11
 
 wchunk:
@@ -10847,7 +8093,7 @@ wpieces:
 	VPBROADCASTW (CX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y0, Y0
-	VPBROADCASTW (BX)(R9*1), Y5
+	VPBROADCASTW (DX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y1, Y1
 	VPBROADCASTW (SI)(R9*1), Y5
@@ -10860,7 +8106,7 @@ wpieces:
 	VPBROADCASTW 2(CX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y0, Y0
-	VPBROADCASTW 2(BX)(R9*1), Y5
+	VPBROADCASTW 2(DX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y1, Y1
 	VPBROADCASTW 2(SI)(R9*1), Y5
@@ -10873,7 +8119,7 @@ wpieces:
 	VPBROADCASTW 4(CX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y0, Y0
-	VPBROADCASTW 4(BX)(R9*1), Y5
+	VPBROADCASTW 4(DX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y1, Y1
 	VPBROADCASTW 4(SI)(R9*1), Y5
@@ -10886,7 +8132,7 @@ wpieces:
 	VPBROADCASTW 6(CX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y0, Y0
-	VPBROADCASTW 6(BX)(R9*1), Y5
+	VPBROADCASTW 6(DX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y1, Y1
 	VPBROADCASTW 6(SI)(R9*1), Y5
@@ -10908,7 +8154,7 @@ wpiece:
 	VPBROADCASTW (CX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y0, Y0
-	VPBROADCASTW (BX)(R9*1), Y5
+	VPBROADCASTW (DX)(R9*1), Y5
 	VPMADDUBSW   Y4, Y5, Y5
 	VPADDW       Y5, Y1, Y1
 	VPBROADCASTW (SI)(R9*1), Y5
@@ -10987,12 +8233,12 @@ wearlydone:
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-	MOVQ  192(DX), R12
+	MOVQ  192(BX), R12
 
 wgo:
 	CMPQ         R9, R11
 	JNE          wchunk
-	ADDQ         72(DX), R9
+	ADDQ         72(BX), R9
 	DECQ         R10
 	JNE          wrow
 	CMPQ         288(SP), $0x00
@@ -11053,37 +8299,39 @@ wlateadd:
 	VMOVDQU      Y1, 224(AX)
 
 wlatedone:
-	MOVQ      104(DX), BX
-	MOVQ      120(DX), AX
+	MOVQ      $0x00000004, DX
+	MOVQ      104(BX), SI
+	MOVQ      120(BX), AX
 	MOVL      (AX), CX
-	ADDQ      40(DX), CX
-	MOVQ      280(SP), SI
-	VMOVDQU   (SI), Y1
-	VPMAXSD   64(SI), Y1, Y1
-	VPMAXSD   128(SI), Y1, Y1
-	VPMAXSD   192(SI), Y1, Y1
+	ADDQ      40(BX), CX
+	MOVQ      280(SP), DI
+	VMOVDQU   (DI), Y1
+	VPMAXSD   64(DI), Y1, Y1
+	VPMAXSD   128(DI), Y1, Y1
+	VPMAXSD   192(DI), Y1, Y1
 	VMOVDQU   (CX), Y0
 	VPCMPGTD  Y1, Y0, Y0
 	VMOVMSKPS Y0, AX
-	MOVQ      AX, DI
-	VMOVDQU   32(SI), Y1
-	VPMAXSD   96(SI), Y1, Y1
-	VPMAXSD   160(SI), Y1, Y1
-	VPMAXSD   224(SI), Y1, Y1
+	MOVQ      AX, R8
+	VMOVDQU   32(DI), Y1
+	VPMAXSD   96(DI), Y1, Y1
+	VPMAXSD   160(DI), Y1, Y1
+	VPMAXSD   224(DI), Y1, Y1
 	VMOVDQU   32(CX), Y0
 	VPCMPGTD  Y1, Y0, Y0
 	VMOVMSKPS Y0, AX
 	SHLQ      $0x08, AX
-	ORQ       AX, DI
+	ORQ       AX, R8
 	MOVQ      $0x000000000000ffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (BX)
-	ADDQ      8(DX), BX
-	MOVQ      BX, 104(DX)
-	ADDQ      $0x10, 112(DX)
-	ADDQ      $0x10, 120(DX)
-	SUBQ      $0x04, 80(DX)
+	XORQ      AX, R8
+	XORQ      88(BX), R8
+	MOVQ      R8, (SI)
+	ADDQ      8(BX), SI
+	MOVQ      SI, 104(BX)
+	SUBQ      DX, 80(BX)
+	SHLQ      $0x02, DX
+	ADDQ      DX, 112(BX)
+	ADDQ      DX, 120(BX)
 	JMP       wide
 
 narrow:

@@ -26,9 +26,10 @@ type kernel struct {
 	// Written as 32 bits, which to the allocator of registers keeps the upper
 	// half alive: one of each is enough.
 	temp, table reg.GPVirtual
-	flushed     Mem // 0 until there are sums in memory
-	order       Mem // see levelOrder
-	wideAt      Mem // the address of [pixel][vector] 64 bytes: 16-bit sums of even and of odd outputs, or 32-bit sums
+	taken       reg.GPVirtual // pixels of a tile
+	flushed     Mem           // 0 until there are sums in memory
+	order       Mem           // see levelOrder
+	wideAt      Mem           // the address of [pixel][vector] 64 bytes: 16-bit sums of even and of odd outputs, or 32-bit sums
 }
 
 // piece is the bytes of the input that meet a vector of weights.
@@ -98,7 +99,7 @@ func (k *kernel) write() {
 	Pragma("noescape")
 	k.wideAt = gen.AlignedLocal(pixels*vectors*64, 32)
 	k.flushed = AllocLocal(8)
-	k.temp, k.table = GP64(), GP64()
+	k.temp, k.table, k.taken = GP64(), GP64(), GP64()
 	k.job = Load(Param("job"), GP64())
 	if !bytes {
 		k.counts = GP64()
@@ -112,20 +113,70 @@ func (k *kernel) write() {
 	CMPQ(Mem{Base: k.job, Disp: gen.JobPixels}, U8(pixels))
 	JLT(LabelRef("narrow"))
 	k.tile(pixels, "w")
+	k.storeTile(pixels)
 	JMP(LabelRef("wide"))
 	Label("narrow")
 	if !pooled {
 		CMPQ(Mem{Base: k.job, Disp: gen.JobPixels}, U8(0))
 		JEQ(LabelRef("done"))
 		k.tile(1, "n")
-		JMP(LabelRef("narrow"))
+		MOVQ(U32(1), k.taken)
+		JMP(LabelRef("store"))
 	}
 	Label("done")
 	VZEROUPPER()
 	RET()
 }
 
-// tile computes some pixels and takes them off the job.
+// storeTile writes the results of a tile of pixels, and takes them off the job. From the label "store" on, it
+// is for as many pixels as k.taken says.
+func (k *kernel) storeTile(pixels int) {
+	dst, class, from, left := GP64(), GP64(), GP64(), GP64()
+	places := func() {
+		MOVQ(Mem{Base: k.job, Disp: gen.JobDst}, dst)
+		MOVQ(Mem{Base: k.job, Disp: gen.JobClass}, class)
+	}
+	MOVQ(U32(uint32(pixels)), k.taken)
+	if !k.bytes && !k.paired && !k.sums && !k.floats {
+		places()
+		k.storeAlike(dst, class)
+	}
+	Label("store")
+	places()
+	if k.pooled {
+		switch {
+		case k.bytes:
+			MOVL(Mem{Base: class}, k.table.As32())
+			ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, k.table)
+			k.storeBytes(k.wide(GP64()), dst, k.table)
+			ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
+		case k.paired:
+			k.storePooledPair(dst, class)
+		default:
+			k.storePooled(dst, class)
+		}
+	} else {
+		MOVQ(k.taken, left)
+		sums := k.wide(from)
+		Label("pixel")
+		MOVL(Mem{Base: class}, k.table.As32())
+		ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, k.table)
+		k.store(sums, dst, k.table)
+		ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
+		ADDQ(U8(4), class)
+		ADDQ(U32(uint32(64*k.vectors)), from)
+		DECQ(left)
+		JNE(LabelRef("pixel"))
+	}
+	Label("stored")
+	MOVQ(dst, Mem{Base: k.job, Disp: gen.JobDst})
+	SUBQ(k.taken, Mem{Base: k.job, Disp: gen.JobPixels})
+	SHLQ(U8(2), k.taken)
+	ADDQ(k.taken, Mem{Base: k.job, Disp: gen.JobAt})
+	ADDQ(k.taken, Mem{Base: k.job, Disp: gen.JobClass})
+}
+
+// tile computes some pixels.
 func (k *kernel) tile(pixels int, label string) {
 	at := GP64()
 	MOVQ(Mem{Base: k.job, Disp: gen.JobAt}, at)
@@ -191,39 +242,6 @@ func (k *kernel) tile(pixels int, label string) {
 	DECQ(row)
 	JNE(LabelRef(label + "row"))
 	k.flush(acc, label+"late")
-
-	dst, class, table := GP64(), GP64(), k.table
-	MOVQ(Mem{Base: k.job, Disp: gen.JobDst}, dst)
-	MOVQ(Mem{Base: k.job, Disp: gen.JobClass}, class)
-	if !k.bytes && !k.paired && !k.sums && !k.floats && pixels == 4 {
-		k.storeAlike(dst, class, label)
-	}
-	switch {
-	case k.pooled && k.bytes:
-		MOVL(Mem{Base: class}, table.As32())
-		ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, table)
-		k.storeBytes(0, dst, table, label)
-		ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
-		pixels = 0
-	case k.pooled:
-		if k.paired {
-			k.storePooledPair(dst, class)
-		} else {
-			k.storePooled(dst, class)
-		}
-		pixels = 0
-	}
-	for p := range pixels {
-		MOVL(Mem{Base: class, Disp: 4 * p}, table.As32())
-		ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, table)
-		k.store(p, dst, table, label)
-		ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
-	}
-	Label(label + "stored")
-	MOVQ(dst, Mem{Base: k.job, Disp: gen.JobDst})
-	ADDQ(U8(4*len(x)), Mem{Base: k.job, Disp: gen.JobAt})
-	ADDQ(U8(4*len(x)), Mem{Base: k.job, Disp: gen.JobClass})
-	SUBQ(U8(len(x)), Mem{Base: k.job, Disp: gen.JobPixels})
 }
 
 // unroll is the number of pieces that a round of the inner loop takes.

@@ -31,19 +31,19 @@ func convBits() {
 }
 
 // store writes the results of a pixel.
-func (k *kernel) store(p int, dst, table reg.Register, label string) {
+func (k *kernel) store(wide Mem, dst, table reg.Register) {
 	if k.bytes {
-		k.storeBytes(p, dst, table, label)
+		k.storeBytes(wide, dst, table)
 		return
 	}
 	if k.paired {
-		k.storePair(p, dst, table, label)
+		k.storePair(wide, dst, table)
 		return
 	}
-	word, part, wide := GP64(), k.temp, k.wide(GP64())
+	word, part := GP64(), k.temp
 	values := make([]reg.VecVirtual, 4*k.vectors) // of 8 outputs each
 	for v := range k.vectors {
-		sums := wide.Offset(64 * (p*k.vectors + v))
+		sums := wide.Offset(64 * v)
 		even, odd, low, high := YMM(), YMM(), YMM(), YMM()
 		VMOVDQU(sums, even)
 		VMOVDQU(sums.Offset(32), odd)
@@ -82,9 +82,8 @@ func (k *kernel) store(p int, dst, table reg.Register, label string) {
 		}
 	}
 	if k.floats {
-		label = fmt.Sprint(label, p)
-		ymm.EndFloats(k.job, values, len(values), label)
-		ymm.StoreFloats(k.job, dst, values, label)
+		ymm.EndFloats(k.job, values, len(values), "")
+		ymm.StoreFloats(k.job, dst, values, "")
 	} else if !k.sums {
 		XORQ(Mem{Base: k.job, Disp: gen.JobFlip}, word)
 		MOVQ(word, Mem{Base: dst})
@@ -92,8 +91,7 @@ func (k *kernel) store(p int, dst, table reg.Register, label string) {
 }
 
 // storePair is store for counts of 16 outputs in their order.
-func (k *kernel) storePair(p int, dst, table reg.Register, label string) {
-	sums := k.wide(GP64()).Offset(64 * p)
+func (k *kernel) storePair(sums Mem, dst, table reg.Register) {
 	if k.sums || k.floats {
 		values := make([]reg.VecVirtual, 2) // of 8 outputs each
 		for i := range values {
@@ -108,9 +106,8 @@ func (k *kernel) storePair(p int, dst, table reg.Register, label string) {
 			values[i] = t
 		}
 		if k.floats {
-			label = fmt.Sprint(label, p)
-			ymm.EndFloats(k.job, values, len(values), label)
-			ymm.StoreFloats(k.job, dst, values, label)
+			ymm.EndFloats(k.job, values, len(values), "")
+			ymm.StoreFloats(k.job, dst, values, "")
 		}
 		return
 	}
@@ -179,13 +176,13 @@ func bounds(table reg.Register, v, half int) reg.VecVirtual {
 
 // storeAlike writes packed words of four pixels that have the same thresholds,
 // and leaves it to what follows if they have not.
-func (k *kernel) storeAlike(dst, class reg.Register, label string) {
+func (k *kernel) storeAlike(dst, class reg.Register) {
 	all, one, part := XMM(), XMM(), k.temp
 	VMOVDQU(Mem{Base: class}, all)
 	VPBROADCASTD(Mem{Base: class}, one)
 	VPXOR(one, all, all)
 	VPTEST(all, all)
-	JNE(LabelRef(label + "differ"))
+	JNE(LabelRef("differ"))
 	MOVL(Mem{Base: class}, k.table.As32())
 	ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, k.table)
 	var t [2][2]reg.VecVirtual
@@ -227,8 +224,8 @@ func (k *kernel) storeAlike(dst, class reg.Register, label string) {
 		MOVQ(word, Mem{Base: dst})
 		ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
 	}
-	JMP(LabelRef(label + "stored"))
-	Label(label + "differ")
+	JMP(LabelRef("stored"))
+	Label("differ")
 }
 
 // storePooled writes a packed word of four pixels, each with thresholds of its

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -28,28 +26,26 @@ func convBytes() {
 }
 
 // storeBytes is store for bytes.
-func (k *kernel) storeBytes(p int, dst, table reg.Register, label string) {
-	wide := k.wide(GP64())
+func (k *kernel) storeBytes(wide Mem, dst, table reg.Register) {
 	if k.floats || k.levels {
 		values := make([]reg.VecVirtual, 2*k.vectors)
 		for v := range values {
 			values[v] = YMM()
-			VMOVDQU(wide.Offset(32*(2*p*k.vectors+v)), values[v])
+			VMOVDQU(wide.Offset(32*v), values[v])
 			VPADDD(Mem{Base: table, Disp: 32 * v}, values[v], values[v])
 		}
-		label = fmt.Sprint(label, p)
-		ymm.EndFloats(k.job, values, len(values), label)
+		ymm.EndFloats(k.job, values, len(values), "")
 		if k.levels {
-			ymm.EndLevels(k.job, values, len(values), label)
+			ymm.EndLevels(k.job, values, len(values), "")
 			storeLevels(values, k.order, Mem{Base: dst})
 		} else {
-			ymm.StoreFloats(k.job, dst, values, label)
+			ymm.StoreFloats(k.job, dst, values, "")
 		}
 		return
 	}
 	word, part := GP64(), k.temp
 	for v := range 2 * k.vectors { // 8 outputs each
-		sums := wide.Offset(32 * (2*p*k.vectors + v))
+		sums := wide.Offset(32 * v)
 		c := YMM()
 		if k.sums {
 			VMOVDQU(sums, c)
