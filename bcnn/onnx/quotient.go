@@ -105,33 +105,11 @@ func (im *importer) power(n *pb.Node, v *build.Value, exponent *eval.Tensor) bui
 	if quarters == 0 || math.Abs(quarters) > 4*mostPower || !(math.Abs(exponent.At(0)-quarters/4) <= nearQuarter) {
 		try.Failf("the exponent must be a single number, of the multiples of ¼ from −%d to %d except 0", mostPower, mostPower)
 	}
-	k := int(math.Abs(quarters))
-	whole, root := v, im.sqrt
-	if quarters < 0 {
-		if k >= 4 {
-			whole = im.reciprocal(n, v)
-		}
-		root = im.rsqrt
+	y := roots.Power(im.layers(n), v, int(quarters), func() *build.Value { return im.reciprocal(n, v) })
+	if quarters == 2 {
+		im.roots[y.Layer] = v
 	}
-	var factors []*build.Value
-	for range k / 4 {
-		factors = append(factors, whole)
-	}
-	half := func() *build.Value { return root(n, v) }
-	quarter := func() *build.Value { return root(n, im.sqrt(n, v)) } // rsqrt may be −∞, of which sqrt is NaN
-	switch k % 4 {
-	case 1:
-		factors = append(factors, quarter())
-	case 2:
-		factors = append(factors, half())
-	case 3:
-		factors = append(factors, half(), quarter())
-	}
-	y := factors[0].With(n)
-	for _, f := range factors[1:] {
-		y = im.build.Emit(n, "", bcnn.Mul{}, v.Shape, y, f)
-	}
-	return build.Operand{Value: y}
+	return build.Operand{Value: y.With(n)}
 }
 
 // distance imports ReduceL1, ReduceL2 and ReduceSumSquare.

@@ -94,3 +94,32 @@ func Sqrt[V any](emit Emit[V], x V) V {
 	y = emit("/factor", bcnn.Function{Name: bcnn.RootFactor}, y)
 	return emit("", bcnn.Mul{}, xr, y)
 }
+
+// Power appends layers that give x to a power of so many quarters, which are not 0, as a product of x
+// or 1/x and of roots of them. reciprocal gives 1/x.
+func Power[V any](emit Emit[V], x V, quarters int, reciprocal func() V) V {
+	k := quarters
+	whole, root := func() V { return x }, func(x V) V { return Sqrt(emit, x) }
+	if quarters < 0 {
+		k = -quarters
+		whole, root = reciprocal, func(x V) V { return RSqrt(emit, x) }
+	}
+	var factors []V
+	if k >= 4 {
+		w := whole()
+		for range k / 4 {
+			factors = append(factors, w)
+		}
+	}
+	if k%4 >= 2 {
+		factors = append(factors, root(x))
+	}
+	if k%2 == 1 {
+		factors = append(factors, root(Sqrt(emit, x))) // rsqrt may be −∞, of which sqrt is NaN
+	}
+	y := factors[0]
+	for _, f := range factors[1:] {
+		y = emit("", bcnn.Mul{}, y, f)
+	}
+	return y
+}
