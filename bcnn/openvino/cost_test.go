@@ -155,6 +155,18 @@ var kindsOfCost = []costtest.Kind[pair]{
 		w.op("Concat", `axis="1"`, []int{1, 4 * n, 2, 2}, all...)
 		return w.last()
 	}},
+	{Name: "transposed weights", N: 60, Ends: costtest.Exceeds, Make: func(n int) pair {
+		w := newWriter()
+		c := w.floats([]int{1, 1, 1, 1}, 1)
+		w.op("ConvolutionBackpropData", fmt.Sprintf(`strides="%d,%d" pads_begin="0,0" pads_end="0,0" dilations="1,1" auto_pad="explicit"`, 8*n, 8*n),
+			[]int{1, 1, 8*n + 1, 8*n + 1}, w.parameter(1, 1, 2, 2), c)
+		return w.last()
+	}},
+	{Name: "neighbours", N: 60, Ends: costtest.Exceeds, Make: func(n int) pair {
+		w := newWriter()
+		w.op("LRN", `alpha="1" beta="0.5" bias="1" size="3"`, nil, w.parameter(1, 64*n, 1, 1), w.ints(1))
+		return w.last()
+	}},
 	{Name: "priors", N: 12, Ends: costtest.Exceeds, Make: func(n int) pair {
 		return newWriter().detector(ssd, func(w *writer, _ int) int {
 			p := w.op("PriorBox", priorAttributes, []int{2, 16 * n * n}, w.ints(int64(n), int64(n)), w.ints(32, 48))
@@ -264,6 +276,7 @@ func grow(program []byte) pair {
 		{"Concat", `axis="1"`}, {"Concat", `axis="2"`}, {"Transpose", ""}, {"Reshape", `special_zero="true"`}, {"ShapeOf opset3", `output_type="i64"`},
 		{"SoftMax", `axis="1"`}, {"MaxPool", `kernel="2,2" rounding_type="ceil" ` + explicitPool}, {"FakeQuantize", `levels="2"`}, {"FakeQuantize", `levels="9"`},
 		{"BinaryConvolution", explicit(1, 0) + ` mode="xnor-popcount" pad_value="0"`}, {"Convolution", explicit(1, 0)}, {"MatMul", ""}, {"PReLU", ""},
+		{"ConvolutionBackpropData", explicit(2, 0)}, {"LRN", `alpha="1" beta="0.75" bias="1" size="3"`}, {"NormalizeL2", `eps="1" eps_mode="add"`}, {"ShuffleChannels", `axis="1" group="2"`},
 		{"ReduceMean", `keep_dims="true"`}, {"Squeeze", ""}, {"Unsqueeze", ""}, {"Unknown", ""},
 		{"PriorBox", priorAttributes}, {"PriorBoxClustered", `width="4" height="16" offset="0.5"`}, {"DetectionOutput", ssd}, {"RegionYolo", `anchors="1,2" classes="1" num="1" coords="4"`},
 	}

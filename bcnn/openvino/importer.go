@@ -23,9 +23,10 @@ type importer struct {
 	report *Report
 
 	net       *bcnn.Network
-	names     map[string]int // of layers, and the last number appended to each
-	values    []operand      // of the first outputs of the graph's layers
-	batch     int            // in the file: −1 where it is open, 0 before the first input
+	names     map[string]int     // of layers, and the last number appended to each
+	values    []operand          // of the first outputs of the graph's layers
+	more      map[source]operand // of their other outputs
+	batch     int                // in the file: −1 where it is open, 0 before the first input
 	obstacles []bcnn.Obstacle
 
 	decoders []decoder
@@ -192,7 +193,7 @@ func (im *importer) layer(l *layer) operand {
 				try.Failf("its input %d is not supported", k)
 			}
 		}
-		im.checkDims(l, out)
+		im.checkDims(l, 0, out)
 		return out
 	})
 	if err != nil {
@@ -235,11 +236,11 @@ func (im *importer) source(name string, v *value) *bcnn.Source {
 }
 
 // checkDims demands that a layer's output is what the file says: otherwise one of both is wrong.
-func (im *importer) checkDims(l *layer, out operand) {
+func (im *importer) checkDims(l *layer, port int, out operand) {
 	if len(l.outputs) == 0 || out.hole() {
 		return
 	}
-	said := l.outputs[0].dims
+	said := l.outputs[port].dims
 	var have []int
 	if out.c != nil {
 		if have = out.c.dims; im.graph.old() && len(have) == 0 {
@@ -272,7 +273,7 @@ func (im *importer) operator(n *node) operand {
 	if o.fold != nil && len(n.from) > 0 {
 		constant := true
 		for _, s := range n.from {
-			constant = constant && s != absent && im.values[s.layer].c != nil
+			constant = constant && s != absent && im.output(s).c != nil
 		}
 		if constant {
 			return operand{c: o.fold(im, n)}
@@ -368,14 +369,22 @@ func (im *importer) operand(n *node, k int) operand {
 	}
 	n.used[k] = true
 	s := n.from[k]
-	if from := &im.graph.layers[s.layer]; s.port != 0 {
-		try.Failf("it reads output %d of %s, but only the first one is supported", s.port, text.Quote(short(from.name)))
+	o := im.output(s)
+	if from := &im.graph.layers[s.layer]; o.hole() && s.port != 0 && !im.values[s.layer].hole() {
+		try.Failf("it reads output %d of %s, which is not supported", s.port, text.Quote(short(from.name)))
 	}
-	o := im.values[s.layer]
 	if o.hole() {
 		try.Fail(errHole)
 	}
 	return o
+}
+
+// output returns what an output of a layer is.
+func (im *importer) output(s source) operand {
+	if s.port != 0 {
+		return im.more[s]
+	}
+	return im.values[s.layer]
 }
 
 // any returns an input that must be computed, whatever its type and what is pending.
@@ -433,10 +442,10 @@ func (im *importer) finish(outputs []source) {
 	for i, s := range outputs {
 		l := &im.graph.layers[s.layer]
 		n := &node{layer: l, attributes: newAttributes(nil)}
-		o := im.values[s.layer]
+		o := im.output(s)
 		switch {
-		case s.port != 0:
-			try.Failf("output %d of layer %s is an output of the graph, but only the first one is supported", s.port, text.Quote(short(l.name)))
+		case o.hole():
+			try.Failf("output %d of layer %s is an output of the graph, which is not supported", s.port, text.Quote(short(l.name)))
 		case o.v == nil:
 			try.Failf("layer %s, an output of the graph, is constant", text.Quote(short(l.name)))
 		case o.v.bytes || o.v.truth:
@@ -457,7 +466,7 @@ func (im *importer) finish(outputs []source) {
 			v = im.emit(n, "/output", bcnn.Affine{}, v.shape, v.view, v)
 		}
 		seen[v.layer] = true
-		im.net.Layers[v.layer].Source = im.source(l.tensor(0), v)
+		im.net.Layers[v.layer].Source = im.source(l.tensor(s.port), v)
 		im.net.Outputs, im.ends = append(im.net.Outputs, v.layer), append(im.ends, v)
 	}
 	im.drop()

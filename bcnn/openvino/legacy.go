@@ -3,6 +3,8 @@ package openvino
 import (
 	"cmp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
@@ -33,8 +35,30 @@ func init() {
 		"Sigmoid":           {make: function(bcnn.Sigmoid)},
 		"ReLU":              {make: legacyReLU},
 		"PReLU":             {make: legacyPReLU},
-		"Power":             {make: power},
+		"Power":             {make: legacyPower},
 		"Activation":        {make: activation},
+		"ReLU6":             {make: reLU6},
+		"ELU":               {make: elu},
+		"TanH":              {make: function(bcnn.Tanh)},
+		"Logistic":          {make: function(bcnn.Sigmoid)},
+		"Exp":               {make: function(bcnn.Exp)},
+		"Erf":               {make: function(bcnn.Erf)},
+
+		"BatchNormalization": {make: legacyBatchNorm},
+		"Norm":               {make: legacyNorm},
+		"Normalize":          {make: legacyNormalize},
+		"Deconvolution":      {make: deconvolution},
+		"Interp":             {make: interp},
+		"Resample":           {make: resample},
+		"Pad":                {make: legacyPad},
+		"Crop":               {make: crop},
+		"Split":              {make: split},
+		"Slice":              {make: split},
+		"ReorgYolo":          {make: reorg},
+		"ShuffleChannels":    {make: shuffle},
+		"Squeeze":            {make: legacyReshape},
+		"Unsqueeze":          {make: legacyReshape},
+
 		"Permute":           {make: transpose},
 		"Flatten":           {make: legacyReshape},
 		"Reshape":           {make: legacyReshape},
@@ -107,16 +131,10 @@ func legacyConstant(im *importer, n *node) operand {
 
 func scaleShift(im *importer, n *node) operand {
 	n.onlyBlobs("weights", "biases")
-	v := im.value(n, 0)
-	if len(v.view) == 4 {
-		v = im.nchw(n, v)
-	} else {
-		v = im.plain(n, v)
-	}
-	dims := append([]int{v.size(1)}, slices.Repeat([]int{1}, len(v.view)-2)...)
+	v := im.channelled(n, im.value(n, 0))
 	channel := func(name string) (list []float32) {
-		if list = im.blob(n, name, dims[0]); list != nil {
-			_, list = im.perChannel(n, v, &constant{typ: "f32", dims: dims, floats: list})
+		if list = im.blob(n, name, v.size(1)); list != nil {
+			list = im.perDim1(n, v, list)
 		}
 		return list
 	}
@@ -208,20 +226,48 @@ func legacyPool(im *importer, n *node) operand {
 	return operand{}
 }
 
-// eltwise imports what is done with tensors of one shape.
+// eltwise imports what is done with two tensors, or more, of one shape, or of sizes that are repeated.
 func eltwise(im *importer, n *node) operand {
-	f := map[string]func(*importer, *node) operand{"sum": add, "mul": multiply, "max": maximum, "min": minimum}[n.text("operation", "")]
+	f := map[string]func(*importer, *node) operand{
+		"sum": add, "mul": multiply, "prod": multiply, "max": maximum, "min": minimum, "sub": subtract, "div": divide,
+	}[n.text("operation", "sum")]
 	if f == nil {
-		n.fail("operation", "sum, mul, max or min")
+		n.fail("operation", "sum, sub, mul, div, max or min")
 	}
-	if len(n.from) != 2 {
+	if len(n.from) < 2 {
+		try.Failf("it has %d inputs, want 2 or more", len(n.from))
+	}
+	for part := range strings.SplitSeq(n.text("coeff", ""), ",") {
+		if v, err := strconv.ParseFloat(strings.TrimSpace(part), 32); part != "" && (err != nil || v != 1) {
+			n.fail("coeff", "ones")
+		}
+	}
+	if len(n.from) == 2 {
+		return f(im, n)
+	}
+	var op bcnn.Op
+	switch n.text("operation", "sum") {
+	case "sum":
+		op = bcnn.Add{}
+	case "mul", "prod":
+		op = bcnn.Mul{}
+	case "max":
+		op = bcnn.Max{}
+	case "min":
+		op = bcnn.Min{}
+	default:
 		try.Failf("it has %d inputs, want 2", len(n.from))
 	}
-	n.only("coeff", "", "1,1", "1.0,1.0")
-	if a, b := im.operand(n, 0), im.operand(n, 1); a.v != nil && b.v != nil && !slices.Equal(a.v.dims(), b.v.dims()) {
-		try.Failf("its inputs have shapes %v and %v behind the batch, want one", a.v.dims(), b.v.dims())
+	y := im.value(n, 0)
+	for k := 1; k < len(n.from); k++ {
+		b := im.value(n, k)
+		if !slices.Equal(y.dims(), b.dims()) {
+			try.Failf("its inputs have shapes %v and %v behind the batch, want one", y.dims(), b.dims())
+		}
+		a, b := im.alike(n, y, b)
+		y = im.emit(n, "", op, a.shape, a.view, a, b)
 	}
-	return f(im, n)
+	return operand{v: y}
 }
 
 func legacyReLU(im *importer, n *node) operand {
@@ -229,6 +275,11 @@ func legacyReLU(im *importer, n *node) operand {
 		return im.pointwise(n, bcnn.PReLU{Slope: []float32{slope}})
 	}
 	return im.pointwise(n, bcnn.ReLU{})
+}
+
+func reLU6(im *importer, n *node) operand {
+	n.only("n", "6", "6.0", "6.000000")
+	return im.pointwise(n, bcnn.Clip{Min: 0, Max: 6})
 }
 
 // legacyPReLU imports PReLU, whose slopes are a blob: one for each channel, or one for all.
@@ -248,19 +299,13 @@ func legacyPReLU(im *importer, n *node) operand {
 	return operand{v: im.emit(n, "", bcnn.PReLU{Slope: slope}, v.shape, v.view, v)}
 }
 
-// power imports Power, (shift + scale·x)^power, with a power of 1.
-func power(im *importer, n *node) operand {
-	if n.number("power", "1") != 1 {
-		n.fail("power", "1")
-	}
-	return im.pointwise(n, bcnn.Affine{Scale: []float32{n.number("scale", "1")}, Bias: []float32{n.number("shift", "0")}})
-}
-
 // activation imports Activation, whose type is an attribute.
 func activation(im *importer, n *node) operand {
 	switch n.text("type", "") {
 	case "relu":
 		return legacyReLU(im, n)
+	case "relu6":
+		return reLU6(im, n)
 	case "sigmoid":
 		return im.pointwise(n, bcnn.Function{Name: bcnn.Sigmoid})
 	case "tanh":
@@ -272,7 +317,7 @@ func activation(im *importer, n *node) operand {
 	case "clamp":
 		return clamp(im, n)
 	}
-	n.fail("type", "relu, sigmoid, tanh, exp, elu or clamp")
+	n.fail("type", "relu, relu6, sigmoid, tanh, exp, elu or clamp")
 	return operand{}
 }
 

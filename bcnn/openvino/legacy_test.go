@@ -96,8 +96,8 @@ func TestLegacyFunctions(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ layer, want string }{
-		{`type="Power"><data power="2" scale="1" shift="0"/>`, `its attribute power is "2", want 1`},
-		{`type="Activation"><data type="not"/>`, `its attribute type is "not", want relu`},
+		{`type="Power"><data power="5" scale="1" shift="0"/>`, `its power is 5, want a multiple of ¼ up to 4`},
+		{`type="Activation"><data type="not"/>`, `its attribute type is "not", want relu, relu6`},
 		{`type="Activation"><data type="elu" alpha="2"/>`, `its attribute alpha is "2", want 1`},
 		{`type="PReLU"><data channel_shared="0"/>`, "it has no weights"},
 	} {

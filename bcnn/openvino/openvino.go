@@ -7,15 +7,16 @@
 // bcnn.Sign and bcnn.Conv2D with packed weights, exactly. A FakeQuantize of 3 to 256 levels
 // becomes a bcnn.Quantize. What else is binary, package simplify finds.
 //
-// Operators: Add, AvgPool, BinaryConvolution, Clamp, Concat, Const, Convert, Convolution, Divide,
-// Elu, Erf, Exp, FakeQuantize, Gather of shapes, Gelu, Greater and other comparisons with numbers,
-// GroupConvolution, HSwish, Interpolate of two dimensions (nearest, linear, cubic), MatMul with
-// weights, Maximum, MaxPool, Minimum, Mish, Multiply, Negative, Pad of two dimensions, Parameter,
-// PReLU, ReduceMax, ReduceMean, ReLU, Reshape, Result, Select of two numbers, ShapeOf, Sigmoid,
-// Sign, SoftMax at the end, SoftPlus, Squeeze, StridedSlice of shapes, Subtract, Swish, Tanh,
-// Transpose and Unsqueeze, and those of IR 4 to 7 that docs/importing.md names. An attribute,
-// an input or a version of an operator that is not read is an error that names the layer, see
-// bcnn.ObstaclesError.
+// Operators: Add, AvgPool, BatchNormInference, BinaryConvolution, Clamp, Concat, Const, Convert,
+// Convolution, ConvolutionBackpropData, Divide, Elu, Erf, Exp, FakeQuantize, Gather of shapes, Gelu,
+// Greater and other comparisons with numbers, GroupConvolution, GroupConvolutionBackpropData, HSwish,
+// Interpolate of two dimensions (nearest, linear, cubic), LRN, MatMul with weights, Maximum, MaxPool,
+// Minimum, Mish, Multiply, Negative, NormalizeL2, Pad of two dimensions, Parameter, Power by a number,
+// PReLU, ReduceMax, ReduceMean, ReLU, ReorgYolo, Reshape, Result, Select of two numbers, ShapeOf,
+// ShuffleChannels, Sigmoid, Sign, SoftMax at the end, SoftPlus, Split, Sqrt, Squeeze, StridedSlice of
+// shapes, Subtract, Swish, Tanh, Transpose, Unsqueeze and VariadicSplit, and those of IR 4 to 7 that
+// docs/importing.md lists. An attribute, an input or a version of an operator that is not read is an
+// error that names the layer, see bcnn.ObstaclesError.
 //
 // A DetectionOutput, which decodes and selects boxes, and a RegionYolo are no layers of a network.
 // Where they are outputs of the graph, what they read are the outputs of the network instead;
@@ -208,6 +209,6 @@ func begin(ctx context.Context, xml, bin int64, opts Options) (*importer, error)
 	b := budget.New(ctx, base)
 	b.Grow(perByte * (xml + bin))
 	return &importer{
-		opts: opts, limits: limits, budget: b, net: &bcnn.Network{}, names: map[string]int{}, report: &Report{},
+		opts: opts, limits: limits, budget: b, net: &bcnn.Network{}, names: map[string]int{}, more: map[source]operand{}, report: &Report{},
 	}, b.Charge(xml + bin)
 }

@@ -33,7 +33,11 @@ func init() {
 		"Convolution":       {versions: first, make: convolution},
 		"GroupConvolution":  {versions: first, make: convolution},
 		"MatMul":            {versions: first, make: matMul},
-		"FakeQuantize":      {versions: first, make: fakeQuantize, fold: foldQuantize},
+
+		"ConvolutionBackpropData":      {versions: first, make: backprop},
+		"GroupConvolutionBackpropData": {versions: first, make: backprop},
+
+		"FakeQuantize": {versions: first, make: fakeQuantize, fold: foldQuantize},
 
 		"Add":      {versions: first, make: add, fold: arithmetic(func(a, b float32) float32 { return a + b })},
 		"Subtract": {versions: first, make: subtract, fold: arithmetic(func(a, b float32) float32 { return a - b })},
@@ -70,6 +74,12 @@ func init() {
 		"ReduceMean": {versions: first, make: reduce},
 		"ReduceMax":  {versions: first, make: reduce},
 
+		"BatchNormInference": {versions: []string{"opset1", "opset5"}, make: batchNorm},
+		"LRN":                {versions: first, make: lrn},
+		"NormalizeL2":        {versions: first, make: normalizeL2},
+		"Power":              {versions: first, make: powerOf},
+		"Sqrt":               {versions: first, make: powerOf},
+
 		"Convert":      {versions: first, make: convert, fold: foldConvert},
 		"Transpose":    {versions: first, make: transpose, fold: foldTranspose},
 		"Reshape":      {versions: first, make: reshape, fold: foldReshape},
@@ -79,6 +89,11 @@ func init() {
 		"ShapeOf":      {versions: []string{"opset1", "opset3"}, make: shapeOf},
 		"StridedSlice": {versions: first, make: slice, fold: foldSlice},
 		"Gather":       {versions: []string{"opset1", "opset7", "opset8"}, make: slice, fold: foldGather},
+
+		"Split":           {versions: first, make: split},
+		"VariadicSplit":   {versions: first, make: split},
+		"ReorgYolo":       {versions: []string{"opset1", "opset2"}, make: reorg},
+		"ShuffleChannels": {versions: []string{"opset1", "opset3"}, make: shuffle},
 
 		"Interpolate": {versions: []string{"opset4", "opset11"}, make: interpolate},
 		"Pad":         {versions: []string{"opset1", "opset12"}, make: pad},

@@ -64,6 +64,12 @@ func interpolate(im *importer, n *node) operand {
 		spatial = append(spatial, a)
 	}
 	spatial = chosenAxes(len(v.view), spatial, func(a int) bool { return sizes[a-1] == v.size(a) })
+	return im.resize(n, v, how, spatial, sizes, scales)
+}
+
+// resize appends what gives two dimensions, spatial, other sizes; sizes and scales are those of all
+// dimensions behind the batch.
+func (im *importer) resize(n *node, v *value, how resize.Method, spatial, sizes []int, scales []float32) operand {
 	v = im.spatial(n, v, spatial)
 	rows, cols := spatial[0], spatial[1]
 	shape := bcnn.Shape{H: sizes[rows-1], W: sizes[cols-1], C: v.shape.C}
@@ -185,21 +191,36 @@ func resized(v *value, dims []int, shape bcnn.Shape) view.View {
 func pad(im *importer, n *node) operand {
 	v := im.value(n, 0)
 	mode := n.text("pad_mode", "")
-	op := bcnn.Pixels{}
+	fill := float32(0)
 	if len(n.from) > 3 {
 		c := im.constant(n, 3)
 		if c.checkReal(); c.len() != 1 {
 			try.Failf("its value has shape %v, want one number", c.dims)
 		}
-		op.Fill = c.floats[0]
-	}
-	begin, end := im.constant(n, 1).integers(false), im.constant(n, 2).integers(false)
-	if len(begin) != len(v.view) || len(end) != len(v.view) {
-		try.Failf("it has %d and %d pads for %d dimensions", len(begin), len(end), len(v.view))
+		fill = c.floats[0]
 	}
 	least := int64(0)
 	if n.version != "opset1" {
 		least = -maxSide
+	}
+	return im.padding(n, v, mode, fill, least, im.constant(n, 1).integers(false), im.constant(n, 2).integers(false))
+}
+
+// legacyPad imports Pad of the old versions.
+func legacyPad(im *importer, n *node) operand {
+	list := func(name string) (list []int64) {
+		for _, v := range n.numbers(name, 0, maxSide) {
+			list = append(list, int64(v))
+		}
+		return list
+	}
+	return im.padding(n, im.value(n, 0), n.text("pad_mode", ""), n.number("pad_value", "0"), 0, list("pads_begin"), list("pads_end"))
+}
+
+// padding appends what puts so many values, least or more, around two dimensions.
+func (im *importer) padding(n *node, v *value, mode string, fill float32, least int64, begin, end []int64) operand {
+	if len(begin) != len(v.view) || len(end) != len(v.view) {
+		try.Failf("it has %d and %d pads for %d dimensions", len(begin), len(end), len(v.view))
 	}
 	if slices.Min(append(begin, end...)) < least || slices.Max(append(begin, end...)) > maxSide {
 		try.Failf("its pads are %v and %v, want numbers from %d to %d", begin, end, least, maxSide)
@@ -216,6 +237,7 @@ func pad(im *importer, n *node) operand {
 	axes = chosenAxes(len(v.view), axes, func(int) bool { return false })
 	v = im.spatial(n, v, axes)
 	h, w := axes[0], axes[1]
+	op := bcnn.Pixels{Fill: fill}
 	try.Check(im.budget.Charge(64 * max(begin[h]+end[h]+begin[w]+end[w]+int64(v.shape.H+v.shape.W), 0)))
 	op.Rows = n.padded(mode, v.shape.H, int(begin[h]), int(end[h]))
 	op.Cols = n.padded(mode, v.shape.W, int(begin[w]), int(end[w]))
@@ -266,4 +288,57 @@ func (n *node) padded(mode string, size, begin, end int) []int32 {
 		list[i] = int32(at(i - begin))
 	}
 	return list
+}
+
+// legacySize returns the rows and columns of the output of an image, which the file states whatever the
+// attributes are that gave them.
+func (im *importer) legacySize(n *node, v *value) (sizes []int, scales []float32) {
+	if len(n.outputs) != 1 || len(n.outputs[0].dims) != 4 || len(v.view) != 4 || slices.Min(n.outputs[0].dims[1:]) < 1 {
+		try.Failf("it makes images of an image, but has not one output of 4 dimensions")
+	}
+	sizes = n.outputs[0].dims[1:]
+	for i, d := range v.dims() {
+		scales = append(scales, float32(sizes[i])/float32(d))
+	}
+	return sizes, scales
+}
+
+// interp imports Interp, which is linear: corners on corners, or with the first pixels on one another.
+func interp(im *importer, n *node) operand {
+	n.only("pad_beg", "0")
+	n.only("pad_end", "0")
+	n.ignore("height", "width", "factor", "zoom_factor", "shrink_factor")
+	v := im.value(n, 0)
+	sizes, scales := im.legacySize(n, v)
+	how := resize.Method{Mode: "linear", Coordinates: "asymmetric", Still: true}
+	if n.flag("align_corners", true) {
+		how.Coordinates = "align_corners"
+	}
+	return im.resize(n, v, how, []int{2, 3}, sizes, scales)
+}
+
+// resample imports Resample that enlarges images by whole factors, to the nearest pixel, or to the mean of
+// neighbours by their distance from the middle of a pixel. What it computes where images shrink, or
+// in between, was not the same on all devices.
+func resample(im *importer, n *node) operand {
+	n.ignore("factor", "antialias", "height", "width") // antialias concerns images that shrink
+	v := im.value(n, 0)
+	if len(n.from) > 1 {
+		im.constant(n, 1)
+	}
+	sizes, scales := im.legacySize(n, v)
+	for i, d := range v.dims() {
+		if sizes[i]%d != 0 || i == 0 && sizes[i] != d {
+			try.Failf("it makes images of %v of %v, want rows and columns times whole numbers", sizes, v.dims())
+		}
+	}
+	how := resize.Method{Mode: "nearest", Nearest: "floor", Coordinates: "asymmetric", Still: true}
+	switch n.text("type", "") {
+	case "caffe.ResampleParameter.NEAREST":
+	case "caffe.ResampleParameter.LINEAR":
+		how = resize.Method{Mode: "linear", Coordinates: "half_pixel", Still: true}
+	default:
+		n.fail("type", "caffe.ResampleParameter.NEAREST or caffe.ResampleParameter.LINEAR")
+	}
+	return im.resize(n, v, how, []int{2, 3}, sizes, scales)
 }
