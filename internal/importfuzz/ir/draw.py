@@ -116,6 +116,49 @@ def signs(g, x, at, sign, t, how, value):
     return ops.convolution(x, weights, s, [0, 0], [0, 0], dilations)
 
 
+def backprop(g, x):
+    """A transposed convolution."""
+    c = dims(x)[1]
+    k = g.pick([1, 1], [2, 2], [3, 3], [2, 3], [4, 4])
+    s = [int(g.r.integers(1, 4)) for _ in k]
+    b, e = ([int(g.r.integers(n)) for n in k] for _ in range(2))
+    dilations = g.pick([1, 1], [1, 1], [1, 2])
+    more = [int(g.r.integers(max(1, n))) for n in s] if g.r.random() < 0.3 else [0, 0]
+    auto = g.pick("explicit", "explicit", "valid")
+    if g.r.random() < 0.3:
+        groups = g.pick(*[n for n in (2, c) if c % n == 0])
+        w = g.powers(groups, c // groups, g.pick(1, 2), *k)
+        return g.halved(ops.group_convolution_backprop_data(x, w, s, None, b, e, dilations, auto, more))
+    return g.halved(ops.convolution_backprop_data(x, g.powers(c, g.pick(3, 4, 8), *k), s, None, b, e, dilations, auto, more))
+
+
+def divided(g, x):
+    """Parts of a dimension, some of them joined again, in another order."""
+    d = dims(x)
+    axis = g.pick(1, 1, 2, 3, -1)
+    n = d[axis]
+    if g.r.random() < 0.5:
+        count = g.pick(*[k for k in range(1, n + 1) if n % k == 0])
+        parts = ops.split(x, g.const(axis, np.int64), count).outputs()
+    else:
+        first = int(g.r.integers(1, n + 1))
+        sizes = [first, n - first] if first < n else [n]
+        if g.r.random() < 0.3:
+            sizes[-1] = -1
+        parts = ops.variadic_split(x, g.const(axis, np.int64), g.const(sizes, np.int64)).outputs()
+    kept = [parts[i] for i in g.r.permutation(len(parts))[: g.r.integers(1, len(parts) + 1)]]
+    return ops.concat(kept, axis) if len(kept) > 1 else ops.relu(kept[0])
+
+
+def shuffled(g, x):
+    d = dims(x)
+    if g.r.random() < 0.5:
+        return ops.shuffle_channels(x, 1, g.pick(*[k for k in range(1, d[1] + 1) if d[1] % k == 0]))
+    if d[1] % 4 or d[2] % 2 or d[3] % 2:
+        return None
+    return ops.reorg_yolo(x, [2])
+
+
 def pool(g, x):
     k = g.pick([2, 2], [3, 3], [2, 1])
     s, b, e = window(g, k)
@@ -237,13 +280,21 @@ def padded(g, x):
     return op(x, g.const(begin, np.int64), g.const(end, np.int64), mode, *value)
 
 
-LAYERS = (convolution, binary, binary, binary, pool, quantize, affine, pointwise, moved, joined, summed, resized, padded)
+LAYERS = (convolution, binary, binary, binary, pool, quantize, affine, pointwise, moved, joined, summed, resized, padded, backprop, divided, shuffled)
 
 
 def end(g, x):
     """The last operators, which may round."""
     d = dims(x)
-    kind = g.pick("same", "mean", "matmul", "softmax", "sigmoid", "flat", "resized")
+    kind = g.pick("same", "mean", "matmul", "softmax", "sigmoid", "flat", "resized", "normal", "normal")
+    if kind == "normal":
+        return g.pick(
+            lambda: ops.lrn(x, g.const([1], np.int64), g.pick(0.5, 1e-4), g.pick(0.75, 0.5, 1), g.pick(1, 2), g.pick(1, 3, 5)),
+            lambda: ops.normalize_l2(x, g.const(g.pick([1], [1, 2, 3], [2], [3, 1]), np.int64), g.pick(1e-6, 0.25), g.pick("add", "max")),
+            lambda: ops.power(ops.add(ops.clamp(x, 0.25, 4.0), g.const(1)), g.const(g.pick(0.5, -0.5, 2, -1, 0.25, -0.75, 3))),
+            lambda: ops.sqrt(ops.relu(x)),
+            lambda: ops.batch_norm_inference(x, *(g.const(g.r.integers(1, 9, d[1]) / 4) for _ in range(4)), 1e-3),
+        )()
     if kind == "resized":
         sizes = [int(g.r.integers(1, 2 * d[a] + 2)) for a in (2, 3)]
         mode = g.pick("linear", "linear_onnx", "cubic")
