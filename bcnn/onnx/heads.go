@@ -8,8 +8,8 @@ import (
 )
 
 // Detection says how boxes are made of the outputs of a detector whose file does not say it. Each output is
-// a map of N×channels×height×width, for one stride: the graph ends in front of where the maps are
-// flattened and joined.
+// a map of N×channels×height×width, for one stride. If a graph goes on behind them, to a single output,
+// the maps that it flattens and joins are the outputs instead.
 type Detection string
 
 const (
@@ -74,7 +74,7 @@ func (d Detection) describe(net *bcnn.Network, opts Options) error {
 		}
 		stride := in.Shape.H / s.H
 		if dims != 3 || s.C <= channels || stride*s.H != in.Shape.H || stride*s.W != in.Shape.W {
-			return fmt.Errorf("a detector of kind %s: output %s has %d×%d cells of %d channels, want a map of %d channels and the classes that divides the input of %d×%d; end the graph in front of where the maps are flattened",
+			return fmt.Errorf("a detector of kind %s: output %s has %d×%d cells of %d channels, want a map of %d channels and the classes that divides the input of %d×%d",
 				d, text.Quote(name), s.H, s.W, s.C, channels, in.Shape.H, in.Shape.W)
 		}
 		if k == 0 {

@@ -52,6 +52,7 @@ type importer struct {
 	roots    map[int]*build.Value
 	repeated map[int]repetition
 	ends     []bcnn.Shape // of the outputs
+	cut      string       // see Detection.cut
 }
 
 // repetition is the value that a layer repeats, and the view of the result.

@@ -148,7 +148,9 @@ type Options struct {
 	Name   string
 	Labels []string
 	Resize int
-	// Detection says how boxes are made of the outputs of a detector; none if it is empty.
+	// Detection says how boxes are made of the outputs of a detector; none if it is empty. What the
+	// graph does with the maps is left out. Labels of a file of Ultralytics are its entry "names",
+	// and dimensions that it leaves open its entry "imgsz".
 	Detection Detection
 
 	// Limits bound the file together with the files that it refers to, the nodes, the layers and
@@ -252,9 +254,23 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 	if err := opts.Detection.prepare(&opts); err != nil {
 		return nil, err
 	}
+	cut, err := opts.Detection.cut(m.Graph, s.budget)
+	if err != nil {
+		return nil, err
+	}
+	names, size, err := ultralytics(m, s.budget)
+	if err != nil {
+		return nil, err
+	}
+	if opts.InputShape == (bcnn.Shape{}) {
+		opts.InputShape = openSize(m.Graph, size)
+	}
 	meta, err := describe(m, opts, s.budget)
 	if err != nil {
 		return nil, err
+	}
+	if opts.Detection != "" && meta.labels == nil {
+		meta.labels = names
 	}
 	opts.Resize = meta.resize
 	if meta.name == "" {
@@ -268,6 +284,7 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 	if err != nil {
 		return nil, err
 	}
+	im.cut = cut
 	return im, meta.apply(im.build.Net, im.ends, opts)
 }
 

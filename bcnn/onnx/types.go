@@ -130,6 +130,9 @@ func (im *importer) castTarget(n *pb.Node) pb.DataType {
 // deviations returns Report.Deviations.
 func (im *importer) deviations() []string {
 	var said []string
+	if im.cut != "" {
+		said = append(said, im.cut)
+	}
 	if newest := newestOpset(); im.model.Opset > newest {
 		said = append(said, fmt.Sprintf("its operator set, %d, is newer than the newest one known here, %d, as which its operators are read: if one of them has changed since then, the results are wrong; opset_version=%d of the exporter, or onnx.version_converter, makes sure",
 			im.model.Opset, newest, newest))
