@@ -15,6 +15,10 @@ type Photo struct {
 	Fit Fit
 	// BGR says that the channels are B, G, R, else R, G, B.
 	BGR bool
+	// Grey is the byte of the borders of FitLetterbox, in all channels; 0 stands for LetterboxGrey.
+	Grey uint8
+	// Corner says that FitLetterbox has the photo in the upper left corner, else in the middle.
+	Corner bool
 	// Mean and Scale are for an input of Float32: a byte x of a channel is (x − Mean)·Scale. Each has
 	// one value, one per channel of the input, or none, which is 0 for Mean and 1 for Scale.
 	Mean, Scale []float32
@@ -29,12 +33,12 @@ const (
 	// FitStretch: the whole photo is resized to the height and the width of the input, whatever
 	// becomes of its proportions.
 	FitStretch Fit = "stretch"
-	// FitLetterbox: the photo keeps its proportions and lies in the middle, between grey borders
-	// (LetterboxGrey).
+	// FitLetterbox: the photo keeps its proportions and lies between grey borders, see Photo.Grey
+	// and Photo.Corner.
 	FitLetterbox Fit = "letterbox"
 )
 
-// LetterboxGrey is the byte of the borders of FitLetterbox, in all channels: half of the range.
+// LetterboxGrey is the byte of the borders of FitLetterbox where Photo.Grey says none: half of the range.
 const LetterboxGrey = 128
 
 // Fits returns all ways in which photos are fitted.

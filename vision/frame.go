@@ -60,6 +60,9 @@ func innerOf(stored image.Point, in bcnn.Input, o orientation) image.Rectangle {
 		}
 	}
 	at := image.Pt((in.Shape.W-w)/2, (in.Shape.H-h)/2)
+	if in.Photo != nil && in.Photo.Corner {
+		at = image.Point{}
+	}
 	return image.Rectangle{Min: at, Max: at.Add(image.Pt(w, h))}
 }
 

@@ -88,6 +88,8 @@ func TestFitsAndChannels(t *testing.T) {
 	const g = bcnn.LetterboxGrey
 	in.Shape, in.Photo = bcnn.Shape{H: 3, W: 2, C: 3}, &bcnn.Photo{Fit: bcnn.FitLetterbox, BGR: true}
 	require.Equal(t, []uint8{g, g, g, g, g, g, 30, 20, 10, 50, 100, 200, g, g, g, g, g, g}, pixels(t, img, in))
+	in.Photo = &bcnn.Photo{Fit: bcnn.FitLetterbox, Grey: 7, Corner: true}
+	require.Equal(t, []uint8{10, 20, 30, 200, 100, 50, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7}, pixels(t, img, in))
 	// The first row of a photo that is turned is its first column.
 	turned := &oriented{img: img, orientation: 6}
 	in.Shape = bcnn.Shape{H: 2, W: 3, C: 1}

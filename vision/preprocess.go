@@ -100,9 +100,13 @@ func (p Preprocessing) Fill(ctx context.Context, batch bcnn.Tensor, i int, img i
 		put = func(at int, v uint8) { dst[at] = tables[at%channels][v] }
 	}
 	inner := innerOf(part.crop.Size(), in, part.orientation)
+	grey := uint8(bcnn.LetterboxGrey)
+	if in.Photo != nil && in.Photo.Grey != 0 {
+		grey = in.Photo.Grey
+	}
 	for at := range border(inner, in.Shape) {
 		for c := range channels {
-			put(channels*at+c, bcnn.LetterboxGrey)
+			put(channels*at+c, grey)
 		}
 	}
 	part.sample(ctx, inner.Size(), func(i int, packed uint64) {

@@ -23,7 +23,7 @@ import (
 
 const (
 	format = "bcnn"
-	newest = packedVersion
+	newest = borderVersion
 
 	maxHeader = 4 << 20
 	maxDims   = 8

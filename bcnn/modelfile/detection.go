@@ -13,6 +13,9 @@ import (
 // what becomes of photos but for their size.
 const detectionVersion = 9
 
+// borderVersion is the first version that says what the borders of photos are.
+const borderVersion = 12
+
 // dflVersion is the first version that has heads of distributions.
 const dflVersion = 10
 
@@ -39,6 +42,9 @@ func encodePhoto(p *bcnn.Photo, version *int) *described.Photo {
 		return nil
 	}
 	*version = max(*version, detectionVersion)
+	if p.Grey != 0 || p.Corner {
+		*version = max(*version, borderVersion)
+	}
 	return described.OfPhoto(p)
 }
 
@@ -48,6 +54,8 @@ func decodePhoto(j *described.Photo, version int) (*bcnn.Photo, error) {
 		return nil, nil
 	case version < detectionVersion:
 		return nil, fmt.Errorf("photos need version %d of the format, this file has version %d", detectionVersion, version)
+	case version < borderVersion && (j.Grey != 0 || j.Corner):
+		return nil, fmt.Errorf("borders of photos need version %d of the format, this file has version %d", borderVersion, version)
 	}
 	return j.Photo(), nil
 }

@@ -187,6 +187,9 @@ func networks() map[string]*bcnn.Network {
 	n = build("photos", bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Uint8, Photo: &bcnn.Photo{Fit: bcnn.FitStretch}})
 	n.Append("in", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{128}})
 
+	n = build("borders", bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Uint8, Photo: &bcnn.Photo{Fit: bcnn.FitLetterbox, Grey: 114, Corner: true}})
+	n.Append("in", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{128}})
+
 	n = build("pixels", bcnn.Input{Shape: bcnn.Shape{H: 2, W: 3, C: 4}, DType: bcnn.Float32})
 	n.Append("shuffled", bcnn.Pixels{Rows: []int32{3, -1, 0}, Cols: []int32{2, 5}, Fill: 0.5, BlockH: 2, BlockW: 2})
 	n.Append("padded", bcnn.Pixels{Rows: []int32{1, 0, 1}, Cols: []int32{1, 0, 1}, BlockH: 1, BlockW: 1})
@@ -395,7 +398,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 
 	for _, c := range []struct{ old, new, want string }{
 		{`"format":"bcnn"`, `"format":"pt"`, `its format is "pt"`},
-		{`"version":"1"`, `"version":"12"`, `version "12" of the format is unknown, this program reads versions 1 to 11`},
+		{`"version":"1"`, `"version":"13"`, `version "13" of the format is unknown, this program reads versions 1 to 12`},
 		{`"version":"1"`, `"version":"0"`, `version "0" of the format is unknown`},
 		{`"version":"1"`, `"version":"01"`, `version "01" of the format is unknown`},
 		{`"__metadata__"`, `"__meta__"`, "it has no metadata"},
@@ -602,6 +605,8 @@ func TestVersions(t *testing.T) {
 			want = `"version":"9"`
 		case "boxes of distributions":
 			want = `"version":"10"`
+		case "borders":
+			want = `"version":"12"`
 		}
 		require.Contains(t, string(encodeAs(t, n, false)), want, name)
 	}
@@ -627,6 +632,10 @@ func TestVersions(t *testing.T) {
 	seal(old)
 	_, err = Read(t.Context(), old, Options{})
 	require.ErrorContains(t, err, "detection: head 0: it is of kind dfl, which needs version 10 of the format, this file has version 9")
+	old = bytes.Replace(encode(t, networks()["borders"]), []byte(`"version":"12"`), []byte(`"version":"11"`), 1)
+	seal(old)
+	_, err = Read(t.Context(), old, Options{})
+	require.ErrorContains(t, err, "borders of photos need version 12 of the format, this file has version 11")
 	for _, c := range []struct {
 		kind string
 		op   bcnn.Op

@@ -33,6 +33,7 @@ const (
 	yoloxOverlap       = 0.45
 	yolov8Overlap      = 0.7
 	yolov8Bins         = 16
+	borderGrey         = 114
 )
 
 // prepare checks the option and sets what bytes are multiplied with.
@@ -90,7 +91,7 @@ func (d Detection) describe(net *bcnn.Network, opts Options) error {
 	if err := net.CheckDetection(outputs); err != nil {
 		return fmt.Errorf("a detector of kind %s: %w", d, err)
 	}
-	photo := &bcnn.Photo{Fit: bcnn.FitLetterbox, BGR: d == YOLOX && in.Shape.C == 3}
+	photo := &bcnn.Photo{Fit: bcnn.FitLetterbox, Grey: borderGrey, Corner: d == YOLOX, BGR: d == YOLOX && in.Shape.C == 3}
 	if opts.Resize != 0 {
 		photo.Fit = bcnn.FitCrop
 	}

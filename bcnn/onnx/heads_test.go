@@ -34,12 +34,12 @@ func TestDetection(t *testing.T) {
 		photo *bcnn.Photo
 	}{
 		"none":         {twoMaps(3, 8), Options{}, nil, nil},
-		"yolox":        {twoMaps(3, 8), Options{Detection: YOLOX, Labels: labels}, yolox, &bcnn.Photo{Fit: bcnn.FitLetterbox, BGR: true}},
-		"yolox, grey":  {twoMaps(1, 8), Options{Detection: YOLOX}, yolox, &bcnn.Photo{Fit: bcnn.FitLetterbox}},
-		"yolov8":       {twoMaps(3, 67), Options{Detection: YOLOv8, Labels: labels}, yolov8, &bcnn.Photo{Fit: bcnn.FitLetterbox, Scale: []float32{1. / 255}}},
-		"yolov8 bytes": {twoMaps(3, 67), Options{Detection: YOLOv8, InputType: bcnn.Uint8}, yolov8, &bcnn.Photo{Fit: bcnn.FitLetterbox}},
+		"yolox":        {twoMaps(3, 8), Options{Detection: YOLOX, Labels: labels}, yolox, &bcnn.Photo{Fit: bcnn.FitLetterbox, Grey: 114, Corner: true, BGR: true}},
+		"yolox, grey":  {twoMaps(1, 8), Options{Detection: YOLOX}, yolox, &bcnn.Photo{Fit: bcnn.FitLetterbox, Grey: 114, Corner: true}},
+		"yolov8":       {twoMaps(3, 67), Options{Detection: YOLOv8, Labels: labels}, yolov8, &bcnn.Photo{Fit: bcnn.FitLetterbox, Grey: 114, Scale: []float32{1. / 255}}},
+		"yolov8 bytes": {twoMaps(3, 67), Options{Detection: YOLOv8, InputType: bcnn.Uint8}, yolov8, &bcnn.Photo{Fit: bcnn.FitLetterbox, Grey: 114}},
 		"scaled": {twoMaps(3, 67), Options{Detection: YOLOv8, Scale: []float32{0.5}, Resize: 40}, yolov8,
-			&bcnn.Photo{Fit: bcnn.FitCrop}},
+			&bcnn.Photo{Fit: bcnn.FitCrop, Grey: 114}},
 	} {
 		net, _, err := Decode(t.Context(), c.model.encode(), c.opts)
 		require.NoError(t, err, name)

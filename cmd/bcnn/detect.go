@@ -301,6 +301,12 @@ func describeBoxes(net *bcnn.Network) string {
 	photos := []string{}
 	if p := net.Inputs[0].Photo; p != nil {
 		photos = append(photos, cmp.Or(string(p.Fit), "crop"))
+		if p.Corner {
+			photos = append(photos, "corner")
+		}
+		if p.Grey != 0 {
+			photos = append(photos, fmt.Sprintf("grey %d", p.Grey))
+		}
 		if p.BGR {
 			photos = append(photos, "bgr")
 		}

@@ -11,18 +11,22 @@ import (
 
 // Photo describes a bcnn.Photo.
 type Photo struct {
-	Fit   string    `json:"fit,omitempty"`
-	BGR   bool      `json:"bgr,omitempty"`
-	Mean  []float32 `json:"mean,omitempty"`
-	Scale []float32 `json:"scale,omitempty"`
+	Fit    string    `json:"fit,omitempty"`
+	BGR    bool      `json:"bgr,omitempty"`
+	Grey   uint8     `json:"grey,omitempty"`
+	Corner bool      `json:"corner,omitempty"`
+	Mean   []float32 `json:"mean,omitempty"`
+	Scale  []float32 `json:"scale,omitempty"`
 }
 
 // OfPhoto describes p.
-func OfPhoto(p *bcnn.Photo) *Photo { return &Photo{string(p.Fit), p.BGR, p.Mean, p.Scale} }
+func OfPhoto(p *bcnn.Photo) *Photo {
+	return &Photo{string(p.Fit), p.BGR, p.Grey, p.Corner, p.Mean, p.Scale}
+}
 
 // Photo returns what is described, unchecked.
 func (j *Photo) Photo() *bcnn.Photo {
-	return &bcnn.Photo{Fit: bcnn.Fit(j.Fit), BGR: j.BGR, Mean: j.Mean, Scale: j.Scale}
+	return &bcnn.Photo{Fit: bcnn.Fit(j.Fit), BGR: j.BGR, Grey: j.Grey, Corner: j.Corner, Mean: j.Mean, Scale: j.Scale}
 }
 
 // Detection describes a bcnn.Detection.
