@@ -98,8 +98,8 @@ func TestBadDescriptions(t *testing.T) {
 		{"unknown option, which might change what it computes: size=8 (line 6)", layer("avgpool", "size=8")},
 
 		{"(route, index 0): option layers is missing", layer("route", "")},
-		{"option layers names layer -1, but only layers 0 to -1 come before it", layer("route", "layers=-1")},
-		{"(route, index 1): option layers names layer 1, but only layers 0 to 0 come before it", conv("") + "\n[route]\nlayers=0,1"},
+		{"option layers names layer -1, but the number of layers before it is 0", layer("route", "layers=-1")},
+		{"(route, index 1): option layers names layer 1, but the number of layers before it is 1", conv("") + "\n[route]\nlayers=0,1"},
 		{"option layers names layer -2, but", conv("") + "\n[route]\nlayers=-2"},
 		{`option layers is "0,", want whole numbers`, conv("") + "\n[route]\nlayers=0,"},
 		{`option layers is "0#a,b", with a comma in its comment`, conv("") + "\n[route]\nlayers=0 # a, b"},

@@ -187,7 +187,7 @@ func (s *section) earlier(name string) []int {
 			at = s.number + n
 		}
 		if at < 0 || at >= s.number {
-			try.Failf("option %s names layer %d, but only layers 0 to %d come before it", name, n, s.number-1)
+			try.Failf("option %s names layer %d, but the number of layers before it is %d", name, n, s.number)
 		}
 		list[i] = at
 	}
