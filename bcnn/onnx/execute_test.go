@@ -308,6 +308,17 @@ func (n testNode) execute(in []array, m testModel) array {
 		return broadcastArrays(in[:3], func(x []float64) float64 {
 			return x[1] * (n.rounded(max(lo, min(x[0]/x[1]+x[2], hi))) - x[2])
 		})
+	case "FakeQuantize":
+		top := float64(n.int("levels", 0) - 1)
+		return broadcastArrays(in, func(x []float64) float64 {
+			switch {
+			case x[0] <= min(x[1], x[2]):
+				return x[3]
+			case x[0] > max(x[1], x[2]):
+				return x[4]
+			}
+			return math.RoundToEven((x[0]-x[1])/(x[2]-x[1])*top)/top*(x[4]-x[3]) + x[3]
+		})
 	case "Trunc": // of version 2
 		hi := math.Pow(2, in[5].v[0]) - 1
 		return broadcastArrays([]array{in[0], in[1], in[4]}, func(x []float64) float64 {

@@ -29,6 +29,7 @@
 // sequences, Sqrt, Squeeze, Sub, Sum, Swish, Tanh, ThresholdedRelu, Tile, TopK over channels,
 // Transpose, Unsqueeze, Where, Xor; of QONNX BipolarQuant, Im2Col, IntQuant, MultiThreshold, Quant
 // and Trunc, and its domain channels_last; of com.microsoft QuantizeLinear and DequantizeLinear; of
+// org.openvinotoolkit FakeQuantize; of
 // the domain bitcnn Binarize.
 //
 // On constants: the same, but for Binarize, Col2Im, ConvTranspose, Im2Col, LRN, MultiThreshold,

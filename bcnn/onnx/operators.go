@@ -141,6 +141,7 @@ func init() {
 	handlers[contrib] = map[string]func(*importer, *pb.Node) build.Operand{
 		"DequantizeLinear": onnx["DequantizeLinear"], "QuantizeLinear": onnx["QuantizeLinear"],
 	}
+	handlers["org.openvinotoolkit"] = map[string]func(*importer, *pb.Node) build.Operand{"FakeQuantize": (*importer).fakeQuantize}
 	handlers["bitcnn"] = map[string]func(*importer, *pb.Node) build.Operand{"Binarize": (*importer).binarize}
 }
 

@@ -43,6 +43,11 @@ func TestChainsOfQuantisers(t *testing.T) {
 		{"Quant, scales", single("qonnx.custom_op.general/Quant", " across zero three", "signed", 1, "narrow", 1)},
 		{"MultiThreshold", single("qonnx.custom_op.general/MultiThreshold", " row", "out_scale", 0.5, "out_bias", -1.0)},
 		{"MultiThreshold, channels", single("qonnx.custom_op.general/MultiThreshold", " rows")},
+		{"FakeQuantize", single("org.openvinotoolkit/FakeQuantize", " minus one minus one", "levels", 9)},
+		{"FakeQuantize, other bounds", single("org.openvinotoolkit/FakeQuantize", " minus one half two", "levels", 5)},
+		{"FakeQuantize, channels", single("org.openvinotoolkit/FakeQuantize", " lows highs lows highs", "levels", 5)},
+		{"FakeQuantize of two levels", single("org.openvinotoolkit/FakeQuantize", " across across minus one", "levels", 2)},
+		{"FakeQuantize of two levels between", single("org.openvinotoolkit/FakeQuantize", " minus one zero across", "levels", 2)},
 		{"BipolarQuant", single("qonnx.custom_op.general/BipolarQuant", " half")},
 		{"Floor", single("Floor", "")},
 	}
@@ -76,6 +81,7 @@ func TestChainsOfQuantisers(t *testing.T) {
 		number("zero", 0), number("minus", -1), number("two", 2), number("three", 3), number("half", 0.5), number("quarter", 0.25),
 		of("scales", pb.Float, 0.5, 1, 0.25), floats("across", []int{1, 3, 1, 1}, 0.25, 0.5, 1), of("i0", pb.Int8, 0), of("u3", pb.Uint8, 3), of("u3s", pb.Uint8, 3, 3, 3),
 		floats("row", []int{1, 3}, -1, 0.25, 1), floats("rows", []int{3, 3}, -1, 0, 1, -0.5, 0.5, 0.5, 0, 1, 1.5), number("limit", 16), number("limits", -16),
+		number("one", 1), floats("lows", []int{1, 3, 1, 1}, -1, 0, -0.5), floats("highs", []int{1, 3, 1, 1}, 1, 1, 0.5),
 	}
 	for _, first := range quantisers {
 		for _, middle := range between {
@@ -148,10 +154,11 @@ func TestQuantisedWeights(t *testing.T) {
 	for name, weights := range map[string]testNode{
 		"DequantizeLinear": op("DequantizeLinear", "q scales i0", "v", "axis", 0),
 		"Quant":            op("qonnx.custom_op.general/Quant", "w scale zero eight", "v", "signed", 1, "narrow", 1),
+		"FakeQuantize":     op("org.openvinotoolkit/FakeQuantize", "w low high low high", "v", "levels", 257),
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := testModel{input: image(3, 6, 5), nodes: []testNode{weights, op("Conv", "x v bias", "y", "pads", []int{1, 1, 1, 1})}, output: "y",
-				inits: []testTensor{filters, real, scales, number("scale", 0x1p-9), number("zero", 0), number("eight", 8), floats("bias", []int{4}, 0.5, -1, 0, 2),
+				inits: []testTensor{filters, real, scales, number("low", -0.25), number("high", 0.25), number("scale", 0x1p-9), number("zero", 0), number("eight", 8), floats("bias", []int{4}, 0.5, -1, 0, 2),
 					{name: "i0", typ: pb.Int8, dims: []int{4}, values: make([]float64, 4)}}}
 			net, _ := compare(t, r, m, Options{InputType: bcnn.Uint8, Mean: []float32{128}, Scale: []float32{1. / 64}}, false)
 			l := summarize(t, net)[0]

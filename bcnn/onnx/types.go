@@ -108,7 +108,7 @@ func (im *importer) noteType(n *pb.Node, r build.Operand, typ pb.DataType, exact
 }
 
 // quantisers are operators whose results are integers times a scale.
-var quantisers = []string{"DequantizeLinear", "Quant", "IntQuant", "BipolarQuant"}
+var quantisers = []string{"DequantizeLinear", "Quant", "IntQuant", "BipolarQuant", "FakeQuantize"}
 
 // picks are operators whose results are numbers of their first input, or their negatives, so that a
 // type holds them that holds the input.

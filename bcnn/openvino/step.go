@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/fakequantize"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
-	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // step is a FakeQuantize of two levels, or a comparison, that no layer has been made of yet: high
@@ -163,13 +163,13 @@ func (im *importer) quantised(n *node, v *value, levels int, lists [4][]float32)
 		channels = max(channels, len(list))
 	}
 	try.Check(im.budget.Charge(32 * int64(channels)))
-	q := make([]quantiser, channels)
+	q := make([]fakequantize.Quantiser, channels)
 	steps := levels == 2
 	for i := range q {
 		at := func(k int) float32 { return lists[k][min(i, len(lists[k])-1)] }
-		q[i] = quantiser{at(0), at(1), at(2), at(3), levels}
-		q[i].check()
-		steps = steps || q[i].inLow == q[i].inHigh
+		q[i] = fakequantize.Quantiser{InLow: at(0), InHigh: at(1), OutLow: at(2), OutHigh: at(3), Levels: levels}
+		try.Check(q[i].Check())
+		steps = steps || q[i].InLow == q[i].InHigh
 	}
 	if steps {
 		return im.stepped(n, v, q)
@@ -181,19 +181,18 @@ func (im *importer) quantised(n *node, v *value, levels int, lists [4][]float32)
 }
 
 // stepped makes a step.
-func (im *importer) stepped(n *node, v *value, q []quantiser) *value {
+func (im *importer) stepped(n *node, v *value, q []fakequantize.Quantiser) *value {
 	const search = 64 * 8 // what it takes to find a threshold
 	s := &step{n: n, base: v, at: im.newFloats(len(q)), low: im.newFloats(len(q)), high: im.newFloats(len(q))}
 	for i := range q {
-		if q[i].levels > 2 && q[i].inLow != q[i].inHigh {
-			try.Failf("input_low and input_high are equal for some channels only, and there are %d levels", q[i].levels)
+		if q[i].Levels > 2 && q[i].InLow != q[i].InHigh {
+			try.Failf("input_low and input_high are equal for some channels only, and there are %d levels", q[i].Levels)
 		}
-		s.low[i], s.high[i] = q[i].outLow, q[i].outHigh
-		if s.at[i] = q[i].inLow; q[i].inLow == q[i].inHigh {
-			continue
+		s.low[i], s.high[i] = q[i].OutLow, q[i].OutHigh
+		if q[i].InLow != q[i].InHigh {
+			try.Check(im.budget.Charge(search))
 		}
-		try.Check(im.budget.Charge(search))
-		s.at[i] = math.Nextafter32(q[i].threshold(1), float32(math.Inf(-1)))
+		s.at[i] = q[i].Below()
 	}
 	for _, list := range []*[]float32{&s.at, &s.low, &s.high} {
 		*list = shorter(*list)
@@ -212,30 +211,30 @@ func shorter(list []float32) []float32 {
 }
 
 // levelled makes levels, and the numbers that they stand for.
-func (im *importer) levelled(n *node, v *value, q []quantiser) *value {
+func (im *importer) levelled(n *node, v *value, q []fakequantize.Quantiser) *value {
 	const search = 64 * 8
 	same := true
 	for i := range q {
-		same = same && q[i].inLow == q[0].inLow && q[i].inHigh == q[0].inHigh
+		same = same && q[i].InLow == q[0].InLow && q[i].InHigh == q[0].InHigh
 	}
 	rows := len(q)
 	if same {
 		rows = 1
 	}
-	levels := q[0].levels
-	op := bcnn.Quantize{Low: q[0].least(), Levels: levels, Thresholds: im.newFloats(rows * (levels - 1))}
+	levels := q[0].Levels
+	op := bcnn.Quantize{Low: q[0].Least(), Levels: levels, Thresholds: im.newFloats(rows * (levels - 1))}
 	for i := range rows {
 		try.Check(im.budget.Charge(search * int64(levels)))
 		for k := range levels - 1 {
-			op.Thresholds[i*(levels-1)+k] = q[i].threshold(k + 1)
+			op.Thresholds[i*(levels-1)+k] = q[i].Threshold(k + 1)
 		}
 	}
 	line := bcnn.Affine{Scale: im.newFloats(len(q)), Bias: im.newFloats(len(q))}
 	for i := range q {
-		scale := (float64(q[i].outHigh) - float64(q[i].outLow)) / float64(levels-1)
+		scale := q[i].Step()
 		line.Scale[i] = float32(scale)
-		if q[i].least() != op.Low || op.Low == 0 {
-			line.Bias[i] = float32(float64(q[i].outLow) - float64(op.Low)*scale)
+		if q[i].Least() != op.Low || op.Low == 0 {
+			line.Bias[i] = float32(float64(q[i].OutLow) - float64(op.Low)*scale)
 		}
 	}
 	line.Scale, line.Bias = shorter(line.Scale), shorter(line.Bias)
@@ -247,69 +246,6 @@ func (im *importer) levelled(n *node, v *value, q []quantiser) *value {
 		return out
 	}
 	return im.emit(n, "", line, out.shape, out.view, out)
-}
-
-// quantiser is FakeQuantize with numbers.
-type quantiser struct {
-	inLow, inHigh, outLow, outHigh float32
-	levels                         int
-}
-
-func (q quantiser) check() {
-	for _, x := range []float32{q.inLow, q.inHigh, q.outLow, q.outHigh} {
-		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-			try.Failf("a bound of its is %v, want finite numbers", x)
-		}
-	}
-	if q.inLow > q.inHigh {
-		try.Failf("input_low, %v, is above input_high, %v, which is not supported", q.inLow, q.inHigh)
-	}
-	if math.IsInf(float64(q.inHigh-q.inLow), 0) || math.IsInf(float64(q.outHigh-q.outLow), 0) {
-		try.Failf("its bounds are too far apart for float32")
-	}
-}
-
-// level returns which level x has, in float32 as the operator defines it.
-func (q quantiser) level(x float32) float32 {
-	top := float32(q.levels - 1)
-	switch {
-	case x <= q.inLow:
-		return 0
-	case x > q.inHigh:
-		return top
-	}
-	part := float32(float32(x-q.inLow) / float32(q.inHigh-q.inLow))
-	return float32(math.RoundToEven(float64(float32(part * top))))
-}
-
-// of returns what becomes of x.
-func (q quantiser) of(x float32) float32 {
-	switch {
-	case x <= min(q.inLow, q.inHigh):
-		return q.outLow
-	case x > max(q.inLow, q.inHigh):
-		return q.outHigh
-	}
-	part := float32(q.level(x) / float32(q.levels-1))
-	return float32(part*float32(q.outHigh-q.outLow)) + q.outLow
-}
-
-// threshold returns the least x of a level.
-func (q quantiser) threshold(level int) float32 {
-	return f32.Least(func(x float32) bool { return q.level(x) >= float32(level) })
-}
-
-// least returns the whole number that stands for the lowest level, so that 0 stands for 0 where
-// the numbers have it: then layers behind them sum whole numbers alone.
-func (q quantiser) least() int {
-	scale := (float64(q.outHigh) - float64(q.outLow)) / float64(q.levels-1)
-	k := math.Round(float64(q.outLow) / scale)
-	const rounding = 1e-7 // of what float32 makes of the bounds
-	if !(math.Abs(k) <= float64(bcnn.MaxLevels)) || k+float64(q.levels)-1 > bcnn.MaxLevels ||
-		math.Abs(float64(q.outLow)-k*scale) > rounding*math.Abs(float64(q.outLow)) {
-		return 0
-	}
-	return int(k)
 }
 
 // foldQuantize is FakeQuantize of constants, such as weights.
@@ -328,9 +264,11 @@ func foldQuantize(im *importer, n *node) *constant {
 	}
 	out := &constant{typ: "f32", dims: dims, floats: im.newFloats(list[0].len())}
 	im.each(dims, at[:], func(i int, at []int) {
-		q := quantiser{list[1].floats[at[1]], list[2].floats[at[2]], list[3].floats[at[3]], list[4].floats[at[4]], levels}
-		q.check()
-		out.floats[i] = q.of(list[0].floats[at[0]])
+		q := fakequantize.Quantiser{
+			InLow: list[1].floats[at[1]], InHigh: list[2].floats[at[2]], OutLow: list[3].floats[at[3]], OutHigh: list[4].floats[at[4]], Levels: levels,
+		}
+		try.Check(q.Check())
+		out.floats[i] = q.Of(list[0].floats[at[0]])
 	})
 	return out
 }

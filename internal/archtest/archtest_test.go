@@ -41,7 +41,7 @@ func group(pkg string) string {
 			return "bcnn"
 		case "bits":
 			return "bits"
-		case "internal/described", "internal/resize", "internal/roots", "internal/sets", "internal/try", "internal/values", "internal/view", "internal/weights", "internal/placetest", "simplify", "plan", "lower", "ref":
+		case "internal/described", "internal/fakequantize", "internal/resize", "internal/roots", "internal/sets", "internal/try", "internal/values", "internal/view", "internal/weights", "internal/placetest", "simplify", "plan", "lower", "ref":
 			return path.Base(rest)
 		}
 		return "reader" // importers, the model file
@@ -82,6 +82,7 @@ var allowed = map[string][]string{
 	"ref":                 {"plan", "bcnn", "bits", "internal"},
 	"placetest":           {"plan", "bcnn"}, // for tests
 	"try":                 {},
+	"fakequantize":        {"bcnn", "internal"},
 	"roots":               {"bcnn"},
 	"view":                {"bcnn"},
 	"resize":              {"bcnn"},
@@ -89,7 +90,7 @@ var allowed = map[string][]string{
 	"values":              {"sets", "weights", "bcnn", "internal"},
 	"simplify":            {"values", "weights", "bcnn", "bits", "internal"},
 	"described":           {"bcnn"},
-	"reader":              {"described", "simplify", "sets", "values", "view", "weights", "resize", "roots", "try", "bcnn", "bits", "internal"},
+	"reader":              {"described", "fakequantize", "simplify", "sets", "values", "view", "weights", "resize", "roots", "try", "bcnn", "bits", "internal"},
 	"backend/driver":      {"plan", "bcnn"},
 	"backend":             {"backend/driver", "plan", "bcnn", "bits", "internal"},
 	"gpu":                 {"backend/driver", "plan", "bcnn", "bits", "internal", "kernels"},

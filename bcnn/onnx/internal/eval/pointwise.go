@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/fakequantize"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
@@ -331,4 +332,26 @@ func (e *Evaluator) Quant(signed, narrow bool, round func(float64) float64) Poin
 			out.Set(i, float64(float32(q-z))*s)
 		})
 	}
+}
+
+// FakeQuantize is OpenVINO's operator on constants: value, bounds of the input, bounds of the output.
+func (e *Evaluator) FakeQuantize(levels int) PointFunc {
+	return func(args []*Tensor) *Tensor {
+		return e.pointwise(args[0].Type, args, func(out *Tensor, i int, at []int) {
+			bound := func(k int) float32 { return float32(args[k].At(at[k])) }
+			q := fakequantize.Quantiser{InLow: bound(1), InHigh: bound(2), OutLow: bound(3), OutHigh: bound(4), Levels: levels}
+			try.Check(q.Check())
+			out.Set(i, float64(q.Of(bound(0))))
+		})
+	}
+}
+
+// Below returns the largest numbers for which a FakeQuantize of two levels gives the lower one.
+func (e *Evaluator) Below(low, high *Tensor) *Tensor {
+	const search = 64 * 8 // what it takes to find a threshold
+	return e.pointwise(low.Type, []*Tensor{low, high}, func(out *Tensor, i int, at []int) {
+		try.Check(e.Budget.Charge(search))
+		q := fakequantize.Quantiser{InLow: float32(low.At(at[0])), InHigh: float32(high.At(at[1])), Levels: 2}
+		out.Set(i, float64(q.Below()))
+	})
 }
