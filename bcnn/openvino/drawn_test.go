@@ -14,7 +14,7 @@ import (
 
 // What OpenVINO computes of random graphs:
 //
-//	scripts/fuzz-import openvino --graphs 60 --seed 5 --record bcnn/openvino/testdata/drawn.zip
+//	scripts/fuzz-import openvino --graphs 80 --seed 5 --record bcnn/openvino/testdata/drawn.zip
 func TestDrawn(t *testing.T) {
 	archive, err := zip.OpenReader("testdata/drawn.zip")
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestDrawn(t *testing.T) {
 			requireClose(t, want, run(t, net, x)["y"], 1e-5)
 		})
 	}
-	require.Equal(t, 57, graphs)
+	require.Equal(t, 76, graphs)
 }
 
 // A panic in an operator is an error of its layer.
