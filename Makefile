@@ -36,7 +36,7 @@ stage: ## run one stage of ci or check: NAME=race
 
 # What runs at each commit, and what else make check has.
 COMMIT := demo test long sets parity race generated formats ship
-MORE := tools full table processors arm sanitize assemble fuzz windows python clients attack release
+MORE := tools full table drivers processors arm sanitize assemble fuzz windows python clients attack release
 
 ci: ## run the stages of each commit, as .ci/run does
 	./scripts/stage $(COMMIT)

@@ -16,49 +16,54 @@ import (
 // MeliusNet.
 func joined(g *plan.Graph, groups []group) []int {
 	container := separate(g.Plan)
-	for i := len(g.Steps) - 1; i >= 0; i-- {
-		s := g.Steps[i]
-		t := s.In[0]
-		if !isConcat(s) || g.IsEnd(s.Out) {
+	for i := len(g.Steps) - 1; i >= 0; i-- { // what is joined later lies where it will first
+		t := g.Steps[i].Out
+		if !isConcat(g.Steps[i]) {
 			continue
 		}
-		joins, ok := joinsTo(g, groups, t)
-		if !ok || joins[len(joins)-1] != i {
+		joins := joinsTo(g, groups, t)
+		if len(joins) == 0 {
 			continue
 		}
+		whole := container[g.Steps[joins[len(joins)-1]].Out]
+		container[t] = whole
 		for _, k := range joins[:len(joins)-1] {
-			container[g.Steps[k].Out] = container[s.Out]
+			container[g.Steps[k].Out] = whole
 		}
-		container[t] = container[s.Out]
 	}
 	return container
 }
 
-// joinsTo returns the steps that join more to tensor t, in whose results it can lie: it is made by joining, and
-// signs are all else that reads it and, in time, the results but the last.
-func joinsTo(g *plan.Graph, groups []group, t int) (joins []int, ok bool) {
-	if g.IsEnd(t) || g.Tensors[t].DType != bcnn.Float32 || !isConcat(g.Steps[g.Writer[t]]) {
-		return nil, false
+// joinsTo returns the steps that join more to tensor t, in whose results it can lie: signs are all else that reads
+// it and, in time, the results but the last. It returns none if there is something else.
+func joinsTo(g *plan.Graph, groups []group, t int) (joins []int) {
+	if g.IsEnd(t) || g.Tensors[t].DType != bcnn.Float32 {
+		return nil
 	}
 	for _, i := range g.Readers[t] {
 		s := g.Steps[i]
 		switch {
 		case isSign(s):
-		case isConcat(s) && s.In[0] == t && !slices.Contains(joins, i): // where it is joined to itself, it is twice
+		case isConcat(s) && s.In[0] == t && !slices.Contains(joins[max(len(joins)-1, 0):], i): // a step that joins it to itself is listed twice
 			joins = append(joins, i)
 		default:
-			return nil, false
+			return nil
 		}
 	}
-	for k := range max(len(joins)-1, 0) {
-		out := g.Steps[joins[k]].Out
-		readers := g.Readers[out]
-		if g.IsEnd(out) || groupAt(groups, g.LastUse(out)) >= groupAt(groups, joins[k+1]) ||
-			slices.ContainsFunc(readers, func(i int) bool { return !isSign(g.Steps[i]) }) {
-			return nil, false
+	for k, i := range joins {
+		out := g.Steps[i].Out
+		if g.IsEnd(out) || k < len(joins)-1 && !onlySigns(g, out, func(reader int) bool {
+			return groupAt(groups, reader) < groupAt(groups, joins[k+1])
+		}) {
+			return nil
 		}
 	}
-	return joins, len(joins) > 0
+	return joins
+}
+
+// onlySigns reports whether signs alone read a tensor, all of them in time.
+func onlySigns(g *plan.Graph, t int, inTime func(reader int) bool) bool {
+	return !slices.ContainsFunc(g.Readers[t], func(i int) bool { return !isSign(g.Steps[i]) || !inTime(i) })
 }
 
 // groupAt returns which group step i is of.

@@ -7,8 +7,8 @@ import (
 )
 
 // addedToParts is the layer at hand if it adds channels, some of which are zeros, to a concatenation
-// whose parts meet either zeros alone or none, as the improvement blocks of a MeliusNet do. ok is false
-// for others.
+// whose parts meet either zeros alone or none, as the improvement blocks of a MeliusNet do. Parts that meet zeros
+// keep a −0. ok is false for others.
 func (p *pass) addedToParts(whole, channels int) (out value, ok bool, err error) {
 	if whole <= bcnn.NetworkInput || channels <= bcnn.NetworkInput || !p.on(Sums) {
 		return out, false, nil
