@@ -22,7 +22,7 @@ import (
 
 // TestMeanDriver: whatever the driver refuses, the bits are right or the error is a clear one.
 func TestMeanDriver(t *testing.T) {
-	some := parity.Keep(backendtest.Cases(t, backendtest.CoreEvery(49), backendtest.CoreEvery(9)))
+	some := parity.Keep(backendtest.Cases(t, backendtest.CoreEvery(149), backendtest.CoreEvery(9)))
 	networks := []*bcnn.Network{backendtest.OneConv(4, 3, 12, 12)}
 	if !testing.Short() {
 		networks = append(networks, backendtest.VehicleNet(3, 8))

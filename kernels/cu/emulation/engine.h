@@ -36,6 +36,8 @@ struct Exchange {
 	unsigned mask, arrived, readers;
 	const char *operation, *file;
 	int line;
+	bool known; // result, of all lanes' values, which the first lane that goes on computes for all
+	uint32_t result;
 	alignas(16) unsigned char values[32][32];
 };
 

@@ -310,15 +310,27 @@ static inline uint32_t lane_value(const emulation::Exchange *e, unsigned lane)
 	memcpy(&v, e->values[lane], sizeof v);
 	return v;
 }
+// of_all returns what f makes of the values of all lanes.
+template <class F> static inline uint32_t of_all(emulation::Exchange *e, F f)
+{
+	if (!e->known) {
+		e->result = f();
+		e->known = true;
+	}
+	return e->result;
+}
 static inline void warp_sync(uint32_t mask, AT) { emulation::finish(exchange(mask, nullptr, 0, "bar.warp.sync", file, line)); }
 static inline uint32_t ballot(bool p, uint32_t mask, AT)
 {
 	const uint32_t v = p;
 	emulation::Exchange *e = exchange(mask, &v, sizeof v, "vote", file, line);
-	uint32_t r = 0;
-	for (unsigned i = 0; i < 32; i++)
-		if (mask >> i & 1)
-			r |= lane_value(e, i) << i;
+	const uint32_t r = of_all(e, [&] {
+		uint32_t bits = 0;
+		for (unsigned i = 0; i < 32; i++)
+			if (mask >> i & 1)
+				bits |= lane_value(e, i) << i;
+		return bits;
+	});
 	emulation::finish(e);
 	return r;
 }
@@ -340,16 +352,19 @@ template <Shuffle mode> static inline uint32_t shfl(uint32_t v, uint32_t b, uint
 template <class V, class F> static inline uint32_t redux(uint32_t v, uint32_t mask, F f, AT)
 {
 	emulation::Exchange *e = exchange(mask, &v, sizeof v, "redux", file, line);
-	V r = 0;
-	bool any = false;
-	for (unsigned i = 0; i < 32; i++)
-		if (mask >> i & 1) {
-			const V other = (V)lane_value(e, i);
-			r = any ? (V)f(r, other) : other;
-			any = true;
-		}
+	const uint32_t r = of_all(e, [&] {
+		V all = 0;
+		bool any = false;
+		for (unsigned i = 0; i < 32; i++)
+			if (mask >> i & 1) {
+				const V other = (V)lane_value(e, i);
+				all = any ? (V)f(all, other) : other;
+				any = true;
+			}
+		return (uint32_t)all;
+	});
 	emulation::finish(e);
-	return (uint32_t)r;
+	return r;
 }
 
 // Each lane shows a row; d[i] becomes word lane%4 of row lane/4 of matrix i, of 8 rows.

@@ -113,6 +113,7 @@ Exchange *exchange(unsigned mask, const void *value, size_t size, const char *op
 		w.spare.pop_back();
 		e->mask = mask;
 		e->arrived = 0;
+		e->known = false;
 		e->operation = operation;
 		e->file = file;
 		e->line = line;
