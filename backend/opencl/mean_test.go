@@ -118,7 +118,7 @@ func meanCases(t *testing.T) {
 	if testing.Short() {
 		networks = networks[:1]
 	}
-	some := parity.Keep(backendtest.Cases(t, backendtest.CoreEvery(29), backendtest.CoreEvery(9)))
+	some := parity.Keep(backendtest.Cases(t, backendtest.CoreEvery(97), backendtest.CoreEvery(9)))
 	for _, m := range meanDrivers {
 		if testing.Short() && !slices.Contains(oneOfAKind, m.refuses) {
 			continue
