@@ -21,8 +21,8 @@ type PairKernels struct {
 	Rows func(dst, a, b []float32)
 }
 
-// PairCode is the assembly of a Pair: All for n > 0 times some values, Each and Rows for rows > 0 of n
-// values. Rows may be nil.
+// PairCode is the assembly of a Pair, if a set has any: All for n > 0 times some values, Each and Rows for
+// rows > 0 of n values. Rows may be nil.
 type PairCode struct {
 	All        func(dst, a, b *float32, n int)
 	Each, Rows func(dst, a, b *float32, n, rows int)
@@ -31,8 +31,11 @@ type PairCode struct {
 // NewPairs returns kernels that call code, whose All takes 1 << unit values at a time, for rows of at
 // least least values, and others for the rest.
 func NewPairs(unit, least int, code [NumPairs]PairCode, others [NumPairs]PairKernels) (kernels [NumPairs]PairKernels) {
-	for p := range kernels {
-		kernels[p] = code[p].kernels(unit, least, others[p])
+	kernels = others
+	for p, c := range code {
+		if c.All != nil {
+			kernels[p] = c.kernels(unit, least, others[p])
+		}
 	}
 	return kernels
 }
