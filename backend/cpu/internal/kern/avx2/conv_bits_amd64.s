@@ -1259,10 +1259,12 @@ wpiece:
 	JNE            wpiece
 
 wfull:
-	CMPQ     R14, $0x00
-	JNE      wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ     544(SP), $0x00
-	JNE      wearlyadd
+	JNE      wflushadd
 	MOVQ     536(SP), AX
 	VPCMPEQW Y8, Y8, Y8
 	VPSRLW   $0x08, Y8, Y8
@@ -1299,9 +1301,9 @@ wfull:
 	VMOVDQU  Y0, 448(AX)
 	VMOVDQU  Y1, 480(AX)
 	MOVQ     $0x00000001, 544(SP)
-	JMP      wearlydone
+	JMP      wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ     536(SP), AX
 	VPCMPEQW Y8, Y8, Y8
 	VPSRLW   $0x08, Y8, Y8
@@ -1354,7 +1356,9 @@ wearlyadd:
 	VMOVDQU  Y0, 448(AX)
 	VMOVDQU  Y1, 480(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R11, R11
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -1366,105 +1370,14 @@ wearlydone:
 	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ     R10, R12
-	JNE      wchunk
-	ADDQ     72(BX), R10
-	DECQ     R11
-	JNE      wrow
-	CMPQ     544(SP), $0x00
-	JNE      wlateadd
-	MOVQ     536(SP), AX
-	VPCMPEQW Y8, Y8, Y8
-	VPSRLW   $0x08, Y8, Y8
-	VPAND    Y0, Y8, Y9
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y9, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y8, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y8, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y8, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-	VPAND    Y4, Y8, Y0
-	VPSRLW   $0x08, Y4, Y1
-	VMOVDQU  Y0, 256(AX)
-	VMOVDQU  Y1, 288(AX)
-	VPAND    Y5, Y8, Y0
-	VPSRLW   $0x08, Y5, Y1
-	VMOVDQU  Y0, 320(AX)
-	VMOVDQU  Y1, 352(AX)
-	VPAND    Y6, Y8, Y0
-	VPSRLW   $0x08, Y6, Y1
-	VMOVDQU  Y0, 384(AX)
-	VMOVDQU  Y1, 416(AX)
-	VPAND    Y7, Y8, Y0
-	VPSRLW   $0x08, Y7, Y1
-	VMOVDQU  Y0, 448(AX)
-	VMOVDQU  Y1, 480(AX)
-	MOVQ     $0x00000001, 544(SP)
-	JMP      wlatedone
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(BX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ     536(SP), AX
-	VPCMPEQW Y8, Y8, Y8
-	VPSRLW   $0x08, Y8, Y8
-	VPAND    Y0, Y8, Y9
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y9, Y9
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y9, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y8, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VPADDW   64(AX), Y0, Y0
-	VPADDW   96(AX), Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y8, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VPADDW   128(AX), Y0, Y0
-	VPADDW   160(AX), Y1, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y8, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VPADDW   192(AX), Y0, Y0
-	VPADDW   224(AX), Y1, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-	VPAND    Y4, Y8, Y0
-	VPSRLW   $0x08, Y4, Y1
-	VPADDW   256(AX), Y0, Y0
-	VPADDW   288(AX), Y1, Y1
-	VMOVDQU  Y0, 256(AX)
-	VMOVDQU  Y1, 288(AX)
-	VPAND    Y5, Y8, Y0
-	VPSRLW   $0x08, Y5, Y1
-	VPADDW   320(AX), Y0, Y0
-	VPADDW   352(AX), Y1, Y1
-	VMOVDQU  Y0, 320(AX)
-	VMOVDQU  Y1, 352(AX)
-	VPAND    Y6, Y8, Y0
-	VPSRLW   $0x08, Y6, Y1
-	VPADDW   384(AX), Y0, Y0
-	VPADDW   416(AX), Y1, Y1
-	VMOVDQU  Y0, 384(AX)
-	VMOVDQU  Y1, 416(AX)
-	VPAND    Y7, Y8, Y0
-	VPSRLW   $0x08, Y7, Y1
-	VPADDW   448(AX), Y0, Y0
-	VPADDW   480(AX), Y1, Y1
-	VMOVDQU  Y0, 448(AX)
-	VMOVDQU  Y1, 480(AX)
-
-wlatedone:
+wsummed:
 	MOVQ           $0x00000004, DX
 	MOVQ           104(BX), DI
 	MOVQ           120(BX), R8
@@ -1745,10 +1658,12 @@ npiece:
 	JNE            npiece
 
 nfull:
-	CMPQ     R11, $0x00
-	JNE      ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ     544(SP), $0x00
-	JNE      nearlyadd
+	JNE      nflushadd
 	MOVQ     536(SP), AX
 	VPCMPEQW Y2, Y2, Y2
 	VPSRLW   $0x08, Y2, Y2
@@ -1761,9 +1676,9 @@ nfull:
 	VMOVDQU  Y0, 64(AX)
 	VMOVDQU  Y1, 96(AX)
 	MOVQ     $0x00000001, 544(SP)
-	JMP      nearlydone
+	JMP      nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ     536(SP), AX
 	VPCMPEQW Y2, Y2, Y2
 	VPSRLW   $0x08, Y2, Y2
@@ -1780,51 +1695,22 @@ nearlyadd:
 	VMOVDQU  Y0, 64(AX)
 	VMOVDQU  Y1, 96(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ R8, R8
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ     DI, R9
-	JNE      nchunk
-	ADDQ     72(BX), DI
-	DECQ     R8
-	JNE      nrow
-	CMPQ     544(SP), $0x00
-	JNE      nlateadd
-	MOVQ     536(SP), AX
-	VPCMPEQW Y2, Y2, Y2
-	VPSRLW   $0x08, Y2, Y2
-	VPAND    Y0, Y2, Y3
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y3, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y2, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	MOVQ     $0x00000001, 544(SP)
-	JMP      nlatedone
+	CMPQ DI, R9
+	JNE  nchunk
+	ADDQ 72(BX), DI
+	DECQ R8
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ     536(SP), AX
-	VPCMPEQW Y2, Y2, Y2
-	VPSRLW   $0x08, Y2, Y2
-	VPAND    Y0, Y2, Y3
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y3, Y3
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y3, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y2, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VPADDW   64(AX), Y0, Y0
-	VPADDW   96(AX), Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, DX
 	JMP  store
 
@@ -1978,10 +1864,12 @@ wpiece:
 	JNE            wpiece
 
 wfull:
-	CMPQ     R14, $0x00
-	JNE      wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ     288(SP), $0x00
-	JNE      wearlyadd
+	JNE      wflushadd
 	MOVQ     280(SP), AX
 	VPCMPEQW Y4, Y4, Y4
 	VPSRLW   $0x08, Y4, Y4
@@ -2002,9 +1890,9 @@ wfull:
 	VMOVDQU  Y0, 192(AX)
 	VMOVDQU  Y1, 224(AX)
 	MOVQ     $0x00000001, 288(SP)
-	JMP      wearlydone
+	JMP      wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ     280(SP), AX
 	VPCMPEQW Y4, Y4, Y4
 	VPSRLW   $0x08, Y4, Y4
@@ -2033,7 +1921,9 @@ wearlyadd:
 	VMOVDQU  Y0, 192(AX)
 	VMOVDQU  Y1, 224(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R11, R11
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -2041,65 +1931,14 @@ wearlydone:
 	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ     R10, R12
-	JNE      wchunk
-	ADDQ     72(DX), R10
-	DECQ     R11
-	JNE      wrow
-	CMPQ     288(SP), $0x00
-	JNE      wlateadd
-	MOVQ     280(SP), AX
-	VPCMPEQW Y4, Y4, Y4
-	VPSRLW   $0x08, Y4, Y4
-	VPAND    Y0, Y4, Y5
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y5, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y4, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y4, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y4, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-	MOVQ     $0x00000001, 288(SP)
-	JMP      wlatedone
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(DX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ     280(SP), AX
-	VPCMPEQW Y4, Y4, Y4
-	VPSRLW   $0x08, Y4, Y4
-	VPAND    Y0, Y4, Y5
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y5, Y5
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y5, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y4, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VPADDW   64(AX), Y0, Y0
-	VPADDW   96(AX), Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y4, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VPADDW   128(AX), Y0, Y0
-	VPADDW   160(AX), Y1, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y4, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VPADDW   192(AX), Y0, Y0
-	VPADDW   224(AX), Y1, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-
-wlatedone:
+wsummed:
 	MOVQ           $0x00000004, CX
 	MOVQ           104(DX), SI
 	MOVQ           120(DX), DI
@@ -2284,10 +2123,12 @@ npiece:
 	JNE            npiece
 
 nfull:
-	CMPQ     R11, $0x00
-	JNE      ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ     288(SP), $0x00
-	JNE      nearlyadd
+	JNE      nflushadd
 	MOVQ     280(SP), AX
 	VPCMPEQW Y1, Y1, Y1
 	VPSRLW   $0x08, Y1, Y1
@@ -2296,9 +2137,9 @@ nfull:
 	VMOVDQU  Y1, (AX)
 	VMOVDQU  Y0, 32(AX)
 	MOVQ     $0x00000001, 288(SP)
-	JMP      nearlydone
+	JMP      nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ     280(SP), AX
 	VPCMPEQW Y1, Y1, Y1
 	VPSRLW   $0x08, Y1, Y1
@@ -2309,40 +2150,21 @@ nearlyadd:
 	VMOVDQU  Y1, (AX)
 	VMOVDQU  Y0, 32(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ R8, R8
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ     DI, R9
-	JNE      nchunk
-	ADDQ     72(DX), DI
-	DECQ     R8
-	JNE      nrow
-	CMPQ     288(SP), $0x00
-	JNE      nlateadd
-	MOVQ     280(SP), AX
-	VPCMPEQW Y1, Y1, Y1
-	VPSRLW   $0x08, Y1, Y1
-	VPAND    Y0, Y1, Y1
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y1, (AX)
-	VMOVDQU  Y0, 32(AX)
-	MOVQ     $0x00000001, 288(SP)
-	JMP      nlatedone
+	CMPQ DI, R9
+	JNE  nchunk
+	ADDQ 72(DX), DI
+	DECQ R8
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ     280(SP), AX
-	VPCMPEQW Y1, Y1, Y1
-	VPSRLW   $0x08, Y1, Y1
-	VPAND    Y0, Y1, Y1
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y1, Y1
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y1, (AX)
-	VMOVDQU  Y0, 32(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, CX
 	JMP  store
 
@@ -2545,10 +2367,12 @@ wpiece:
 	JNE            wpiece
 
 wfull:
-	CMPQ     R14, $0x00
-	JNE      wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ     544(SP), $0x00
-	JNE      wearlyadd
+	JNE      wflushadd
 	MOVQ     536(SP), AX
 	VPCMPEQW Y8, Y8, Y8
 	VPSRLW   $0x08, Y8, Y8
@@ -2585,9 +2409,9 @@ wfull:
 	VMOVDQU  Y0, 448(AX)
 	VMOVDQU  Y1, 480(AX)
 	MOVQ     $0x00000001, 544(SP)
-	JMP      wearlydone
+	JMP      wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ     536(SP), AX
 	VPCMPEQW Y8, Y8, Y8
 	VPSRLW   $0x08, Y8, Y8
@@ -2640,7 +2464,9 @@ wearlyadd:
 	VMOVDQU  Y0, 448(AX)
 	VMOVDQU  Y1, 480(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R11, R11
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -2652,105 +2478,14 @@ wearlydone:
 	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ     R10, R12
-	JNE      wchunk
-	ADDQ     72(CX), R10
-	DECQ     R11
-	JNE      wrow
-	CMPQ     544(SP), $0x00
-	JNE      wlateadd
-	MOVQ     536(SP), AX
-	VPCMPEQW Y8, Y8, Y8
-	VPSRLW   $0x08, Y8, Y8
-	VPAND    Y0, Y8, Y9
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y9, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y8, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y8, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y8, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-	VPAND    Y4, Y8, Y0
-	VPSRLW   $0x08, Y4, Y1
-	VMOVDQU  Y0, 256(AX)
-	VMOVDQU  Y1, 288(AX)
-	VPAND    Y5, Y8, Y0
-	VPSRLW   $0x08, Y5, Y1
-	VMOVDQU  Y0, 320(AX)
-	VMOVDQU  Y1, 352(AX)
-	VPAND    Y6, Y8, Y0
-	VPSRLW   $0x08, Y6, Y1
-	VMOVDQU  Y0, 384(AX)
-	VMOVDQU  Y1, 416(AX)
-	VPAND    Y7, Y8, Y0
-	VPSRLW   $0x08, Y7, Y1
-	VMOVDQU  Y0, 448(AX)
-	VMOVDQU  Y1, 480(AX)
-	MOVQ     $0x00000001, 544(SP)
-	JMP      wlatedone
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(CX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ     536(SP), AX
-	VPCMPEQW Y8, Y8, Y8
-	VPSRLW   $0x08, Y8, Y8
-	VPAND    Y0, Y8, Y9
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y9, Y9
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y9, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y8, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VPADDW   64(AX), Y0, Y0
-	VPADDW   96(AX), Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y8, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VPADDW   128(AX), Y0, Y0
-	VPADDW   160(AX), Y1, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y8, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VPADDW   192(AX), Y0, Y0
-	VPADDW   224(AX), Y1, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-	VPAND    Y4, Y8, Y0
-	VPSRLW   $0x08, Y4, Y1
-	VPADDW   256(AX), Y0, Y0
-	VPADDW   288(AX), Y1, Y1
-	VMOVDQU  Y0, 256(AX)
-	VMOVDQU  Y1, 288(AX)
-	VPAND    Y5, Y8, Y0
-	VPSRLW   $0x08, Y5, Y1
-	VPADDW   320(AX), Y0, Y0
-	VPADDW   352(AX), Y1, Y1
-	VMOVDQU  Y0, 320(AX)
-	VMOVDQU  Y1, 352(AX)
-	VPAND    Y6, Y8, Y0
-	VPSRLW   $0x08, Y6, Y1
-	VPADDW   384(AX), Y0, Y0
-	VPADDW   416(AX), Y1, Y1
-	VMOVDQU  Y0, 384(AX)
-	VMOVDQU  Y1, 416(AX)
-	VPAND    Y7, Y8, Y0
-	VPSRLW   $0x08, Y7, Y1
-	VPADDW   448(AX), Y0, Y0
-	VPADDW   480(AX), Y1, Y1
-	VMOVDQU  Y0, 448(AX)
-	VMOVDQU  Y1, 480(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, BX
 
 store:
@@ -2910,10 +2645,12 @@ npiece:
 	JNE            npiece
 
 nfull:
-	CMPQ     R11, $0x00
-	JNE      ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ     544(SP), $0x00
-	JNE      nearlyadd
+	JNE      nflushadd
 	MOVQ     536(SP), AX
 	VPCMPEQW Y2, Y2, Y2
 	VPSRLW   $0x08, Y2, Y2
@@ -2926,9 +2663,9 @@ nfull:
 	VMOVDQU  Y0, 64(AX)
 	VMOVDQU  Y1, 96(AX)
 	MOVQ     $0x00000001, 544(SP)
-	JMP      nearlydone
+	JMP      nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ     536(SP), AX
 	VPCMPEQW Y2, Y2, Y2
 	VPSRLW   $0x08, Y2, Y2
@@ -2945,51 +2682,22 @@ nearlyadd:
 	VMOVDQU  Y0, 64(AX)
 	VMOVDQU  Y1, 96(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ R8, R8
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ     DI, R9
-	JNE      nchunk
-	ADDQ     72(CX), DI
-	DECQ     R8
-	JNE      nrow
-	CMPQ     544(SP), $0x00
-	JNE      nlateadd
-	MOVQ     536(SP), AX
-	VPCMPEQW Y2, Y2, Y2
-	VPSRLW   $0x08, Y2, Y2
-	VPAND    Y0, Y2, Y3
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y3, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y2, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	MOVQ     $0x00000001, 544(SP)
-	JMP      nlatedone
+	CMPQ DI, R9
+	JNE  nchunk
+	ADDQ 72(CX), DI
+	DECQ R8
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ     536(SP), AX
-	VPCMPEQW Y2, Y2, Y2
-	VPSRLW   $0x08, Y2, Y2
-	VPAND    Y0, Y2, Y3
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y3, Y3
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y3, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y2, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VPADDW   64(AX), Y0, Y0
-	VPADDW   96(AX), Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, BX
 	JMP  store
 
@@ -3143,10 +2851,12 @@ wpiece:
 	JNE            wpiece
 
 wfull:
-	CMPQ     R14, $0x00
-	JNE      wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ     288(SP), $0x00
-	JNE      wearlyadd
+	JNE      wflushadd
 	MOVQ     280(SP), AX
 	VPCMPEQW Y4, Y4, Y4
 	VPSRLW   $0x08, Y4, Y4
@@ -3167,9 +2877,9 @@ wfull:
 	VMOVDQU  Y0, 192(AX)
 	VMOVDQU  Y1, 224(AX)
 	MOVQ     $0x00000001, 288(SP)
-	JMP      wearlydone
+	JMP      wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ     280(SP), AX
 	VPCMPEQW Y4, Y4, Y4
 	VPSRLW   $0x08, Y4, Y4
@@ -3198,7 +2908,9 @@ wearlyadd:
 	VMOVDQU  Y0, 192(AX)
 	VMOVDQU  Y1, 224(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R11, R11
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -3206,65 +2918,14 @@ wearlydone:
 	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ     R10, R12
-	JNE      wchunk
-	ADDQ     72(CX), R10
-	DECQ     R11
-	JNE      wrow
-	CMPQ     288(SP), $0x00
-	JNE      wlateadd
-	MOVQ     280(SP), AX
-	VPCMPEQW Y4, Y4, Y4
-	VPSRLW   $0x08, Y4, Y4
-	VPAND    Y0, Y4, Y5
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y5, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y4, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y4, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y4, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-	MOVQ     $0x00000001, 288(SP)
-	JMP      wlatedone
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(CX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ     280(SP), AX
-	VPCMPEQW Y4, Y4, Y4
-	VPSRLW   $0x08, Y4, Y4
-	VPAND    Y0, Y4, Y5
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y5, Y5
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y5, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y4, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VPADDW   64(AX), Y0, Y0
-	VPADDW   96(AX), Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y4, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VPADDW   128(AX), Y0, Y0
-	VPADDW   160(AX), Y1, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y4, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VPADDW   192(AX), Y0, Y0
-	VPADDW   224(AX), Y1, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, BX
 
 store:
@@ -3382,10 +3043,12 @@ npiece:
 	JNE            npiece
 
 nfull:
-	CMPQ     R11, $0x00
-	JNE      ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ     288(SP), $0x00
-	JNE      nearlyadd
+	JNE      nflushadd
 	MOVQ     280(SP), AX
 	VPCMPEQW Y1, Y1, Y1
 	VPSRLW   $0x08, Y1, Y1
@@ -3394,9 +3057,9 @@ nfull:
 	VMOVDQU  Y1, (AX)
 	VMOVDQU  Y0, 32(AX)
 	MOVQ     $0x00000001, 288(SP)
-	JMP      nearlydone
+	JMP      nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ     280(SP), AX
 	VPCMPEQW Y1, Y1, Y1
 	VPSRLW   $0x08, Y1, Y1
@@ -3407,40 +3070,21 @@ nearlyadd:
 	VMOVDQU  Y1, (AX)
 	VMOVDQU  Y0, 32(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ R8, R8
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ     DI, R9
-	JNE      nchunk
-	ADDQ     72(CX), DI
-	DECQ     R8
-	JNE      nrow
-	CMPQ     288(SP), $0x00
-	JNE      nlateadd
-	MOVQ     280(SP), AX
-	VPCMPEQW Y1, Y1, Y1
-	VPSRLW   $0x08, Y1, Y1
-	VPAND    Y0, Y1, Y1
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y1, (AX)
-	VMOVDQU  Y0, 32(AX)
-	MOVQ     $0x00000001, 288(SP)
-	JMP      nlatedone
+	CMPQ DI, R9
+	JNE  nchunk
+	ADDQ 72(CX), DI
+	DECQ R8
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ     280(SP), AX
-	VPCMPEQW Y1, Y1, Y1
-	VPSRLW   $0x08, Y1, Y1
-	VPAND    Y0, Y1, Y1
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y1, Y1
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y1, (AX)
-	VMOVDQU  Y0, 32(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, BX
 	JMP  store
 
@@ -3643,10 +3287,12 @@ wpiece:
 	JNE            wpiece
 
 wfull:
-	CMPQ     R14, $0x00
-	JNE      wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ     544(SP), $0x00
-	JNE      wearlyadd
+	JNE      wflushadd
 	MOVQ     536(SP), AX
 	VPCMPEQW Y8, Y8, Y8
 	VPSRLW   $0x08, Y8, Y8
@@ -3683,9 +3329,9 @@ wfull:
 	VMOVDQU  Y0, 448(AX)
 	VMOVDQU  Y1, 480(AX)
 	MOVQ     $0x00000001, 544(SP)
-	JMP      wearlydone
+	JMP      wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ     536(SP), AX
 	VPCMPEQW Y8, Y8, Y8
 	VPSRLW   $0x08, Y8, Y8
@@ -3738,7 +3384,9 @@ wearlyadd:
 	VMOVDQU  Y0, 448(AX)
 	VMOVDQU  Y1, 480(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R11, R11
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -3750,105 +3398,14 @@ wearlydone:
 	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ     R10, R12
-	JNE      wchunk
-	ADDQ     72(CX), R10
-	DECQ     R11
-	JNE      wrow
-	CMPQ     544(SP), $0x00
-	JNE      wlateadd
-	MOVQ     536(SP), AX
-	VPCMPEQW Y8, Y8, Y8
-	VPSRLW   $0x08, Y8, Y8
-	VPAND    Y0, Y8, Y9
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y9, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y8, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y8, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y8, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-	VPAND    Y4, Y8, Y0
-	VPSRLW   $0x08, Y4, Y1
-	VMOVDQU  Y0, 256(AX)
-	VMOVDQU  Y1, 288(AX)
-	VPAND    Y5, Y8, Y0
-	VPSRLW   $0x08, Y5, Y1
-	VMOVDQU  Y0, 320(AX)
-	VMOVDQU  Y1, 352(AX)
-	VPAND    Y6, Y8, Y0
-	VPSRLW   $0x08, Y6, Y1
-	VMOVDQU  Y0, 384(AX)
-	VMOVDQU  Y1, 416(AX)
-	VPAND    Y7, Y8, Y0
-	VPSRLW   $0x08, Y7, Y1
-	VMOVDQU  Y0, 448(AX)
-	VMOVDQU  Y1, 480(AX)
-	MOVQ     $0x00000001, 544(SP)
-	JMP      wlatedone
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(CX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ     536(SP), AX
-	VPCMPEQW Y8, Y8, Y8
-	VPSRLW   $0x08, Y8, Y8
-	VPAND    Y0, Y8, Y9
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y9, Y9
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y9, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y8, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VPADDW   64(AX), Y0, Y0
-	VPADDW   96(AX), Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y8, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VPADDW   128(AX), Y0, Y0
-	VPADDW   160(AX), Y1, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y8, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VPADDW   192(AX), Y0, Y0
-	VPADDW   224(AX), Y1, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-	VPAND    Y4, Y8, Y0
-	VPSRLW   $0x08, Y4, Y1
-	VPADDW   256(AX), Y0, Y0
-	VPADDW   288(AX), Y1, Y1
-	VMOVDQU  Y0, 256(AX)
-	VMOVDQU  Y1, 288(AX)
-	VPAND    Y5, Y8, Y0
-	VPSRLW   $0x08, Y5, Y1
-	VPADDW   320(AX), Y0, Y0
-	VPADDW   352(AX), Y1, Y1
-	VMOVDQU  Y0, 320(AX)
-	VMOVDQU  Y1, 352(AX)
-	VPAND    Y6, Y8, Y0
-	VPSRLW   $0x08, Y6, Y1
-	VPADDW   384(AX), Y0, Y0
-	VPADDW   416(AX), Y1, Y1
-	VMOVDQU  Y0, 384(AX)
-	VMOVDQU  Y1, 416(AX)
-	VPAND    Y7, Y8, Y0
-	VPSRLW   $0x08, Y7, Y1
-	VPADDW   448(AX), Y0, Y0
-	VPADDW   480(AX), Y1, Y1
-	VMOVDQU  Y0, 448(AX)
-	VMOVDQU  Y1, 480(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, BX
 
 store:
@@ -4120,10 +3677,12 @@ npiece:
 	JNE            npiece
 
 nfull:
-	CMPQ     R11, $0x00
-	JNE      ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ     544(SP), $0x00
-	JNE      nearlyadd
+	JNE      nflushadd
 	MOVQ     536(SP), AX
 	VPCMPEQW Y2, Y2, Y2
 	VPSRLW   $0x08, Y2, Y2
@@ -4136,9 +3695,9 @@ nfull:
 	VMOVDQU  Y0, 64(AX)
 	VMOVDQU  Y1, 96(AX)
 	MOVQ     $0x00000001, 544(SP)
-	JMP      nearlydone
+	JMP      nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ     536(SP), AX
 	VPCMPEQW Y2, Y2, Y2
 	VPSRLW   $0x08, Y2, Y2
@@ -4155,51 +3714,22 @@ nearlyadd:
 	VMOVDQU  Y0, 64(AX)
 	VMOVDQU  Y1, 96(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ R8, R8
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ     DI, R9
-	JNE      nchunk
-	ADDQ     72(CX), DI
-	DECQ     R8
-	JNE      nrow
-	CMPQ     544(SP), $0x00
-	JNE      nlateadd
-	MOVQ     536(SP), AX
-	VPCMPEQW Y2, Y2, Y2
-	VPSRLW   $0x08, Y2, Y2
-	VPAND    Y0, Y2, Y3
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y3, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y2, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	MOVQ     $0x00000001, 544(SP)
-	JMP      nlatedone
+	CMPQ DI, R9
+	JNE  nchunk
+	ADDQ 72(CX), DI
+	DECQ R8
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ     536(SP), AX
-	VPCMPEQW Y2, Y2, Y2
-	VPSRLW   $0x08, Y2, Y2
-	VPAND    Y0, Y2, Y3
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y3, Y3
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y3, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y2, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VPADDW   64(AX), Y0, Y0
-	VPADDW   96(AX), Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, BX
 	JMP  store
 
@@ -4353,10 +3883,12 @@ wpiece:
 	JNE            wpiece
 
 wfull:
-	CMPQ     R14, $0x00
-	JNE      wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ     288(SP), $0x00
-	JNE      wearlyadd
+	JNE      wflushadd
 	MOVQ     280(SP), AX
 	VPCMPEQW Y4, Y4, Y4
 	VPSRLW   $0x08, Y4, Y4
@@ -4377,9 +3909,9 @@ wfull:
 	VMOVDQU  Y0, 192(AX)
 	VMOVDQU  Y1, 224(AX)
 	MOVQ     $0x00000001, 288(SP)
-	JMP      wearlydone
+	JMP      wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ     280(SP), AX
 	VPCMPEQW Y4, Y4, Y4
 	VPSRLW   $0x08, Y4, Y4
@@ -4408,7 +3940,9 @@ wearlyadd:
 	VMOVDQU  Y0, 192(AX)
 	VMOVDQU  Y1, 224(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R11, R11
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -4416,65 +3950,14 @@ wearlydone:
 	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ     R10, R12
-	JNE      wchunk
-	ADDQ     72(CX), R10
-	DECQ     R11
-	JNE      wrow
-	CMPQ     288(SP), $0x00
-	JNE      wlateadd
-	MOVQ     280(SP), AX
-	VPCMPEQW Y4, Y4, Y4
-	VPSRLW   $0x08, Y4, Y4
-	VPAND    Y0, Y4, Y5
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y5, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y4, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y4, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y4, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-	MOVQ     $0x00000001, 288(SP)
-	JMP      wlatedone
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(CX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ     280(SP), AX
-	VPCMPEQW Y4, Y4, Y4
-	VPSRLW   $0x08, Y4, Y4
-	VPAND    Y0, Y4, Y5
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y5, Y5
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y5, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y4, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VPADDW   64(AX), Y0, Y0
-	VPADDW   96(AX), Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y4, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VPADDW   128(AX), Y0, Y0
-	VPADDW   160(AX), Y1, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y4, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VPADDW   192(AX), Y0, Y0
-	VPADDW   224(AX), Y1, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, BX
 
 store:
@@ -4660,10 +4143,12 @@ npiece:
 	JNE            npiece
 
 nfull:
-	CMPQ     R11, $0x00
-	JNE      ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ     288(SP), $0x00
-	JNE      nearlyadd
+	JNE      nflushadd
 	MOVQ     280(SP), AX
 	VPCMPEQW Y1, Y1, Y1
 	VPSRLW   $0x08, Y1, Y1
@@ -4672,9 +4157,9 @@ nfull:
 	VMOVDQU  Y1, (AX)
 	VMOVDQU  Y0, 32(AX)
 	MOVQ     $0x00000001, 288(SP)
-	JMP      nearlydone
+	JMP      nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ     280(SP), AX
 	VPCMPEQW Y1, Y1, Y1
 	VPSRLW   $0x08, Y1, Y1
@@ -4685,40 +4170,21 @@ nearlyadd:
 	VMOVDQU  Y1, (AX)
 	VMOVDQU  Y0, 32(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ R8, R8
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	MOVQ  $0x0000003f, R11
 
 ngo:
-	CMPQ     DI, R9
-	JNE      nchunk
-	ADDQ     72(CX), DI
-	DECQ     R8
-	JNE      nrow
-	CMPQ     288(SP), $0x00
-	JNE      nlateadd
-	MOVQ     280(SP), AX
-	VPCMPEQW Y1, Y1, Y1
-	VPSRLW   $0x08, Y1, Y1
-	VPAND    Y0, Y1, Y1
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y1, (AX)
-	VMOVDQU  Y0, 32(AX)
-	MOVQ     $0x00000001, 288(SP)
-	JMP      nlatedone
+	CMPQ DI, R9
+	JNE  nchunk
+	ADDQ 72(CX), DI
+	DECQ R8
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ     280(SP), AX
-	VPCMPEQW Y1, Y1, Y1
-	VPSRLW   $0x08, Y1, Y1
-	VPAND    Y0, Y1, Y1
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y1, Y1
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y1, (AX)
-	VMOVDQU  Y0, 32(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, BX
 	JMP  store
 
@@ -4872,10 +4338,12 @@ wpiece:
 	JNE     wpiece
 
 wfull:
-	CMPQ         R14, $0x00
-	JNE          wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         288(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X5
 	VPMOVZXBW    X0, Y4
@@ -4898,9 +4366,9 @@ wfull:
 	VPADDW       Y3, Y0, Y0
 	VMOVDQU      Y0, 192(AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X5
 	VPMOVZXBW    X0, Y4
@@ -4927,7 +4395,9 @@ wearlyadd:
 	VPADDW       192(AX), Y0, Y0
 	VMOVDQU      Y0, 192(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R11, R11
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -4935,65 +4405,14 @@ wearlydone:
 	MOVQ  $0x0000007e, R14
 
 wgo:
-	CMPQ         R10, R12
-	JNE          wchunk
-	ADDQ         72(CX), R10
-	DECQ         R11
-	JNE          wrow
-	CMPQ         288(SP), $0x00
-	JNE          wlateadd
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X5
-	VPMOVZXBW    X0, Y4
-	VPMOVZXBW    X5, Y0
-	VPADDW       Y0, Y4, Y4
-	VMOVDQU      Y4, (AX)
-	VEXTRACTI128 $0x01, Y1, X4
-	VPMOVZXBW    X1, Y0
-	VPMOVZXBW    X4, Y1
-	VPADDW       Y1, Y0, Y0
-	VMOVDQU      Y0, 64(AX)
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXBW    X2, Y0
-	VPMOVZXBW    X1, Y2
-	VPADDW       Y2, Y0, Y0
-	VMOVDQU      Y0, 128(AX)
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVZXBW    X3, Y0
-	VPMOVZXBW    X1, Y3
-	VPADDW       Y3, Y0, Y0
-	VMOVDQU      Y0, 192(AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          wlatedone
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(CX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X5
-	VPMOVZXBW    X0, Y4
-	VPMOVZXBW    X5, Y0
-	VPADDW       Y0, Y4, Y4
-	VPADDW       (AX), Y4, Y4
-	VMOVDQU      Y4, (AX)
-	VEXTRACTI128 $0x01, Y1, X4
-	VPMOVZXBW    X1, Y0
-	VPMOVZXBW    X4, Y1
-	VPADDW       Y1, Y0, Y0
-	VPADDW       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(AX)
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXBW    X2, Y0
-	VPMOVZXBW    X1, Y2
-	VPADDW       Y2, Y0, Y0
-	VPADDW       128(AX), Y0, Y0
-	VMOVDQU      Y0, 128(AX)
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVZXBW    X3, Y0
-	VPMOVZXBW    X1, Y3
-	VPADDW       Y3, Y0, Y0
-	VPADDW       192(AX), Y0, Y0
-	VMOVDQU      Y0, 192(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, BX
 
 store:
@@ -5096,10 +4515,12 @@ npiece:
 	JNE     npiece
 
 nfull:
-	CMPQ         R11, $0x00
-	JNE          ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         288(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X2
 	VPMOVZXBW    X0, Y1
@@ -5107,9 +4528,9 @@ nfull:
 	VPADDW       Y0, Y1, Y1
 	VMOVDQU      Y1, (AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X2
 	VPMOVZXBW    X0, Y1
@@ -5118,37 +4539,21 @@ nearlyadd:
 	VPADDW       (AX), Y1, Y1
 	VMOVDQU      Y1, (AX)
 
-nearlydone:
+nflushdone:
+	TESTQ R8, R8
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	MOVQ  $0x0000007e, R11
 
 ngo:
-	CMPQ         DI, R9
-	JNE          nchunk
-	ADDQ         72(CX), DI
-	DECQ         R8
-	JNE          nrow
-	CMPQ         288(SP), $0x00
-	JNE          nlateadd
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X2
-	VPMOVZXBW    X0, Y1
-	VPMOVZXBW    X2, Y0
-	VPADDW       Y0, Y1, Y1
-	VMOVDQU      Y1, (AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          nlatedone
+	CMPQ DI, R9
+	JNE  nchunk
+	ADDQ 72(CX), DI
+	DECQ R8
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X2
-	VPMOVZXBW    X0, Y1
-	VPMOVZXBW    X2, Y0
-	VPADDW       Y0, Y1, Y1
-	VPADDW       (AX), Y1, Y1
-	VMOVDQU      Y1, (AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, BX
 	JMP  store
 
@@ -5302,10 +4707,12 @@ wpiece:
 	JNE     wpiece
 
 wfull:
-	CMPQ         R14, $0x00
-	JNE          wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         288(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X5
 	VPMOVZXBW    X0, Y4
@@ -5328,9 +4735,9 @@ wfull:
 	VPADDW       Y3, Y0, Y0
 	VMOVDQU      Y0, 192(AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X5
 	VPMOVZXBW    X0, Y4
@@ -5357,7 +4764,9 @@ wearlyadd:
 	VPADDW       192(AX), Y0, Y0
 	VMOVDQU      Y0, 192(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R11, R11
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -5365,65 +4774,14 @@ wearlydone:
 	MOVQ  $0x0000007e, R14
 
 wgo:
-	CMPQ         R10, R12
-	JNE          wchunk
-	ADDQ         72(CX), R10
-	DECQ         R11
-	JNE          wrow
-	CMPQ         288(SP), $0x00
-	JNE          wlateadd
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X5
-	VPMOVZXBW    X0, Y4
-	VPMOVZXBW    X5, Y0
-	VPADDW       Y0, Y4, Y4
-	VMOVDQU      Y4, (AX)
-	VEXTRACTI128 $0x01, Y1, X4
-	VPMOVZXBW    X1, Y0
-	VPMOVZXBW    X4, Y1
-	VPADDW       Y1, Y0, Y0
-	VMOVDQU      Y0, 64(AX)
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXBW    X2, Y0
-	VPMOVZXBW    X1, Y2
-	VPADDW       Y2, Y0, Y0
-	VMOVDQU      Y0, 128(AX)
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVZXBW    X3, Y0
-	VPMOVZXBW    X1, Y3
-	VPADDW       Y3, Y0, Y0
-	VMOVDQU      Y0, 192(AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          wlatedone
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(CX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X5
-	VPMOVZXBW    X0, Y4
-	VPMOVZXBW    X5, Y0
-	VPADDW       Y0, Y4, Y4
-	VPADDW       (AX), Y4, Y4
-	VMOVDQU      Y4, (AX)
-	VEXTRACTI128 $0x01, Y1, X4
-	VPMOVZXBW    X1, Y0
-	VPMOVZXBW    X4, Y1
-	VPADDW       Y1, Y0, Y0
-	VPADDW       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(AX)
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXBW    X2, Y0
-	VPMOVZXBW    X1, Y2
-	VPADDW       Y2, Y0, Y0
-	VPADDW       128(AX), Y0, Y0
-	VMOVDQU      Y0, 128(AX)
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVZXBW    X3, Y0
-	VPMOVZXBW    X1, Y3
-	VPADDW       Y3, Y0, Y0
-	VPADDW       192(AX), Y0, Y0
-	VMOVDQU      Y0, 192(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, BX
 
 store:
@@ -5525,10 +4883,12 @@ npiece:
 	JNE     npiece
 
 nfull:
-	CMPQ         R11, $0x00
-	JNE          ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         288(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X2
 	VPMOVZXBW    X0, Y1
@@ -5536,9 +4896,9 @@ nfull:
 	VPADDW       Y0, Y1, Y1
 	VMOVDQU      Y1, (AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X2
 	VPMOVZXBW    X0, Y1
@@ -5547,37 +4907,21 @@ nearlyadd:
 	VPADDW       (AX), Y1, Y1
 	VMOVDQU      Y1, (AX)
 
-nearlydone:
+nflushdone:
+	TESTQ R8, R8
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	MOVQ  $0x0000007e, R11
 
 ngo:
-	CMPQ         DI, R9
-	JNE          nchunk
-	ADDQ         72(CX), DI
-	DECQ         R8
-	JNE          nrow
-	CMPQ         288(SP), $0x00
-	JNE          nlateadd
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X2
-	VPMOVZXBW    X0, Y1
-	VPMOVZXBW    X2, Y0
-	VPADDW       Y0, Y1, Y1
-	VMOVDQU      Y1, (AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          nlatedone
+	CMPQ DI, R9
+	JNE  nchunk
+	ADDQ 72(CX), DI
+	DECQ R8
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X2
-	VPMOVZXBW    X0, Y1
-	VPMOVZXBW    X2, Y0
-	VPADDW       Y0, Y1, Y1
-	VPADDW       (AX), Y1, Y1
-	VMOVDQU      Y1, (AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, BX
 	JMP  store
 
@@ -5731,10 +5075,12 @@ wpiece:
 	JNE     wpiece
 
 wfull:
-	CMPQ         R14, $0x00
-	JNE          wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         288(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X5
 	VPMOVZXBW    X0, Y4
@@ -5757,9 +5103,9 @@ wfull:
 	VPADDW       Y3, Y0, Y0
 	VMOVDQU      Y0, 192(AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X5
 	VPMOVZXBW    X0, Y4
@@ -5786,7 +5132,9 @@ wearlyadd:
 	VPADDW       192(AX), Y0, Y0
 	VMOVDQU      Y0, 192(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R11, R11
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -5794,65 +5142,14 @@ wearlydone:
 	MOVQ  $0x0000007e, R14
 
 wgo:
-	CMPQ         R10, R12
-	JNE          wchunk
-	ADDQ         72(CX), R10
-	DECQ         R11
-	JNE          wrow
-	CMPQ         288(SP), $0x00
-	JNE          wlateadd
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X5
-	VPMOVZXBW    X0, Y4
-	VPMOVZXBW    X5, Y0
-	VPADDW       Y0, Y4, Y4
-	VMOVDQU      Y4, (AX)
-	VEXTRACTI128 $0x01, Y1, X4
-	VPMOVZXBW    X1, Y0
-	VPMOVZXBW    X4, Y1
-	VPADDW       Y1, Y0, Y0
-	VMOVDQU      Y0, 64(AX)
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXBW    X2, Y0
-	VPMOVZXBW    X1, Y2
-	VPADDW       Y2, Y0, Y0
-	VMOVDQU      Y0, 128(AX)
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVZXBW    X3, Y0
-	VPMOVZXBW    X1, Y3
-	VPADDW       Y3, Y0, Y0
-	VMOVDQU      Y0, 192(AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          wlatedone
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(CX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X5
-	VPMOVZXBW    X0, Y4
-	VPMOVZXBW    X5, Y0
-	VPADDW       Y0, Y4, Y4
-	VPADDW       (AX), Y4, Y4
-	VMOVDQU      Y4, (AX)
-	VEXTRACTI128 $0x01, Y1, X4
-	VPMOVZXBW    X1, Y0
-	VPMOVZXBW    X4, Y1
-	VPADDW       Y1, Y0, Y0
-	VPADDW       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(AX)
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXBW    X2, Y0
-	VPMOVZXBW    X1, Y2
-	VPADDW       Y2, Y0, Y0
-	VPADDW       128(AX), Y0, Y0
-	VMOVDQU      Y0, 128(AX)
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVZXBW    X3, Y0
-	VPMOVZXBW    X1, Y3
-	VPADDW       Y3, Y0, Y0
-	VPADDW       192(AX), Y0, Y0
-	VMOVDQU      Y0, 192(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, BX
 
 store:
@@ -6000,10 +5297,12 @@ npiece:
 	JNE     npiece
 
 nfull:
-	CMPQ         R11, $0x00
-	JNE          ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         288(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X2
 	VPMOVZXBW    X0, Y1
@@ -6011,9 +5310,9 @@ nfull:
 	VPADDW       Y0, Y1, Y1
 	VMOVDQU      Y1, (AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X2
 	VPMOVZXBW    X0, Y1
@@ -6022,37 +5321,21 @@ nearlyadd:
 	VPADDW       (AX), Y1, Y1
 	VMOVDQU      Y1, (AX)
 
-nearlydone:
+nflushdone:
+	TESTQ R8, R8
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	MOVQ  $0x0000007e, R11
 
 ngo:
-	CMPQ         DI, R9
-	JNE          nchunk
-	ADDQ         72(CX), DI
-	DECQ         R8
-	JNE          nrow
-	CMPQ         288(SP), $0x00
-	JNE          nlateadd
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X2
-	VPMOVZXBW    X0, Y1
-	VPMOVZXBW    X2, Y0
-	VPADDW       Y0, Y1, Y1
-	VMOVDQU      Y1, (AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          nlatedone
+	CMPQ DI, R9
+	JNE  nchunk
+	ADDQ 72(CX), DI
+	DECQ R8
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X2
-	VPMOVZXBW    X0, Y1
-	VPMOVZXBW    X2, Y0
-	VPADDW       Y0, Y1, Y1
-	VPADDW       (AX), Y1, Y1
-	VMOVDQU      Y1, (AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, BX
 	JMP  store
 
@@ -6206,10 +5489,12 @@ wpiece:
 	JNE     wpiece
 
 wfull:
-	CMPQ         R14, $0x00
-	JNE          wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         288(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X5
 	VPMOVZXBW    X0, Y4
@@ -6232,9 +5517,9 @@ wfull:
 	VPADDW       Y3, Y0, Y0
 	VMOVDQU      Y0, 192(AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         280(SP), AX
 	VEXTRACTI128 $0x01, Y0, X5
 	VPMOVZXBW    X0, Y4
@@ -6261,7 +5546,9 @@ wearlyadd:
 	VPADDW       192(AX), Y0, Y0
 	VMOVDQU      Y0, 192(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R11, R11
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -6269,65 +5556,14 @@ wearlydone:
 	MOVQ  $0x0000007e, R14
 
 wgo:
-	CMPQ         R10, R12
-	JNE          wchunk
-	ADDQ         72(CX), R10
-	DECQ         R11
-	JNE          wrow
-	CMPQ         288(SP), $0x00
-	JNE          wlateadd
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X5
-	VPMOVZXBW    X0, Y4
-	VPMOVZXBW    X5, Y0
-	VPADDW       Y0, Y4, Y4
-	VMOVDQU      Y4, (AX)
-	VEXTRACTI128 $0x01, Y1, X4
-	VPMOVZXBW    X1, Y0
-	VPMOVZXBW    X4, Y1
-	VPADDW       Y1, Y0, Y0
-	VMOVDQU      Y0, 64(AX)
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXBW    X2, Y0
-	VPMOVZXBW    X1, Y2
-	VPADDW       Y2, Y0, Y0
-	VMOVDQU      Y0, 128(AX)
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVZXBW    X3, Y0
-	VPMOVZXBW    X1, Y3
-	VPADDW       Y3, Y0, Y0
-	VMOVDQU      Y0, 192(AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          wlatedone
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(CX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         280(SP), AX
-	VEXTRACTI128 $0x01, Y0, X5
-	VPMOVZXBW    X0, Y4
-	VPMOVZXBW    X5, Y0
-	VPADDW       Y0, Y4, Y4
-	VPADDW       (AX), Y4, Y4
-	VMOVDQU      Y4, (AX)
-	VEXTRACTI128 $0x01, Y1, X4
-	VPMOVZXBW    X1, Y0
-	VPMOVZXBW    X4, Y1
-	VPADDW       Y1, Y0, Y0
-	VPADDW       64(AX), Y0, Y0
-	VMOVDQU      Y0, 64(AX)
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVZXBW    X2, Y0
-	VPMOVZXBW    X1, Y2
-	VPADDW       Y2, Y0, Y0
-	VPADDW       128(AX), Y0, Y0
-	VMOVDQU      Y0, 128(AX)
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVZXBW    X3, Y0
-	VPMOVZXBW    X1, Y3
-	VPADDW       Y3, Y0, Y0
-	VPADDW       192(AX), Y0, Y0
-	VMOVDQU      Y0, 192(AX)
-
-wlatedone:
+wsummed:
 	MOVQ         $0x00000004, BX
 	MOVQ         104(CX), SI
 	MOVQ         120(CX), DI
@@ -6578,10 +5814,12 @@ wpiece:
 	JNE            wpiece
 
 wfull:
-	CMPQ     R14, $0x00
-	JNE      wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ     544(SP), $0x00
-	JNE      wearlyadd
+	JNE      wflushadd
 	MOVQ     536(SP), AX
 	VPCMPEQW Y8, Y8, Y8
 	VPSRLW   $0x08, Y8, Y8
@@ -6618,9 +5856,9 @@ wfull:
 	VMOVDQU  Y0, 448(AX)
 	VMOVDQU  Y1, 480(AX)
 	MOVQ     $0x00000001, 544(SP)
-	JMP      wearlydone
+	JMP      wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ     536(SP), AX
 	VPCMPEQW Y8, Y8, Y8
 	VPSRLW   $0x08, Y8, Y8
@@ -6673,7 +5911,9 @@ wearlyadd:
 	VMOVDQU  Y0, 448(AX)
 	VMOVDQU  Y1, 480(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R11, R11
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -6685,105 +5925,14 @@ wearlydone:
 	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ     R10, R12
-	JNE      wchunk
-	ADDQ     72(DX), R10
-	DECQ     R11
-	JNE      wrow
-	CMPQ     544(SP), $0x00
-	JNE      wlateadd
-	MOVQ     536(SP), AX
-	VPCMPEQW Y8, Y8, Y8
-	VPSRLW   $0x08, Y8, Y8
-	VPAND    Y0, Y8, Y9
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y9, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y8, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y8, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y8, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-	VPAND    Y4, Y8, Y0
-	VPSRLW   $0x08, Y4, Y1
-	VMOVDQU  Y0, 256(AX)
-	VMOVDQU  Y1, 288(AX)
-	VPAND    Y5, Y8, Y0
-	VPSRLW   $0x08, Y5, Y1
-	VMOVDQU  Y0, 320(AX)
-	VMOVDQU  Y1, 352(AX)
-	VPAND    Y6, Y8, Y0
-	VPSRLW   $0x08, Y6, Y1
-	VMOVDQU  Y0, 384(AX)
-	VMOVDQU  Y1, 416(AX)
-	VPAND    Y7, Y8, Y0
-	VPSRLW   $0x08, Y7, Y1
-	VMOVDQU  Y0, 448(AX)
-	VMOVDQU  Y1, 480(AX)
-	MOVQ     $0x00000001, 544(SP)
-	JMP      wlatedone
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(DX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ     536(SP), AX
-	VPCMPEQW Y8, Y8, Y8
-	VPSRLW   $0x08, Y8, Y8
-	VPAND    Y0, Y8, Y9
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y9, Y9
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y9, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y8, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VPADDW   64(AX), Y0, Y0
-	VPADDW   96(AX), Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y8, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VPADDW   128(AX), Y0, Y0
-	VPADDW   160(AX), Y1, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y8, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VPADDW   192(AX), Y0, Y0
-	VPADDW   224(AX), Y1, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-	VPAND    Y4, Y8, Y0
-	VPSRLW   $0x08, Y4, Y1
-	VPADDW   256(AX), Y0, Y0
-	VPADDW   288(AX), Y1, Y1
-	VMOVDQU  Y0, 256(AX)
-	VMOVDQU  Y1, 288(AX)
-	VPAND    Y5, Y8, Y0
-	VPSRLW   $0x08, Y5, Y1
-	VPADDW   320(AX), Y0, Y0
-	VPADDW   352(AX), Y1, Y1
-	VMOVDQU  Y0, 320(AX)
-	VMOVDQU  Y1, 352(AX)
-	VPAND    Y6, Y8, Y0
-	VPSRLW   $0x08, Y6, Y1
-	VPADDW   384(AX), Y0, Y0
-	VPADDW   416(AX), Y1, Y1
-	VMOVDQU  Y0, 384(AX)
-	VMOVDQU  Y1, 416(AX)
-	VPAND    Y7, Y8, Y0
-	VPSRLW   $0x08, Y7, Y1
-	VPADDW   448(AX), Y0, Y0
-	VPADDW   480(AX), Y1, Y1
-	VMOVDQU  Y0, 448(AX)
-	VMOVDQU  Y1, 480(AX)
-
-wlatedone:
+wsummed:
 	MOVQ           $0x00000004, CX
 	MOVQ           104(DX), SI
 	MOVQ           120(DX), DI
@@ -7438,10 +6587,12 @@ wpiece:
 	JNE            wpiece
 
 wfull:
-	CMPQ     R14, $0x00
-	JNE      wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ     288(SP), $0x00
-	JNE      wearlyadd
+	JNE      wflushadd
 	MOVQ     280(SP), AX
 	VPCMPEQW Y4, Y4, Y4
 	VPSRLW   $0x08, Y4, Y4
@@ -7462,9 +6613,9 @@ wfull:
 	VMOVDQU  Y0, 192(AX)
 	VMOVDQU  Y1, 224(AX)
 	MOVQ     $0x00000001, 288(SP)
-	JMP      wearlydone
+	JMP      wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ     280(SP), AX
 	VPCMPEQW Y4, Y4, Y4
 	VPSRLW   $0x08, Y4, Y4
@@ -7493,7 +6644,9 @@ wearlyadd:
 	VMOVDQU  Y0, 192(AX)
 	VMOVDQU  Y1, 224(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R11, R11
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -7501,65 +6654,14 @@ wearlydone:
 	MOVQ  $0x0000003f, R14
 
 wgo:
-	CMPQ     R10, R12
-	JNE      wchunk
-	ADDQ     72(DX), R10
-	DECQ     R11
-	JNE      wrow
-	CMPQ     288(SP), $0x00
-	JNE      wlateadd
-	MOVQ     280(SP), AX
-	VPCMPEQW Y4, Y4, Y4
-	VPSRLW   $0x08, Y4, Y4
-	VPAND    Y0, Y4, Y5
-	VPSRLW   $0x08, Y0, Y0
-	VMOVDQU  Y5, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y4, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y4, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y4, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-	MOVQ     $0x00000001, 288(SP)
-	JMP      wlatedone
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(DX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ     280(SP), AX
-	VPCMPEQW Y4, Y4, Y4
-	VPSRLW   $0x08, Y4, Y4
-	VPAND    Y0, Y4, Y5
-	VPSRLW   $0x08, Y0, Y0
-	VPADDW   (AX), Y5, Y5
-	VPADDW   32(AX), Y0, Y0
-	VMOVDQU  Y5, (AX)
-	VMOVDQU  Y0, 32(AX)
-	VPAND    Y1, Y4, Y0
-	VPSRLW   $0x08, Y1, Y1
-	VPADDW   64(AX), Y0, Y0
-	VPADDW   96(AX), Y1, Y1
-	VMOVDQU  Y0, 64(AX)
-	VMOVDQU  Y1, 96(AX)
-	VPAND    Y2, Y4, Y0
-	VPSRLW   $0x08, Y2, Y1
-	VPADDW   128(AX), Y0, Y0
-	VPADDW   160(AX), Y1, Y1
-	VMOVDQU  Y0, 128(AX)
-	VMOVDQU  Y1, 160(AX)
-	VPAND    Y3, Y4, Y0
-	VPSRLW   $0x08, Y3, Y1
-	VPADDW   192(AX), Y0, Y0
-	VPADDW   224(AX), Y1, Y1
-	VMOVDQU  Y0, 192(AX)
-	VMOVDQU  Y1, 224(AX)
-
-wlatedone:
+wsummed:
 	MOVQ           $0x00000004, CX
 	MOVQ           104(DX), SI
 	MOVQ           120(DX), DI

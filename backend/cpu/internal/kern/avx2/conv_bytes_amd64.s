@@ -174,10 +174,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R10, $0x00
-	JNE          wgo
+	CMPQ R10, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         544(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -220,9 +222,9 @@ wfull:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -281,7 +283,9 @@ wearlyadd:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R8, R8
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -293,117 +297,14 @@ wearlydone:
 	MOVQ  192(BX), R10
 
 wgo:
-	CMPQ         DI, R9
-	JNE          wchunk
-	ADDQ         72(BX), DI
-	DECQ         R8
-	JNE          wrow
-	CMPQ         544(SP), $0x00
-	JNE          wlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          wlatedone
+	CMPQ DI, R9
+	JNE  wchunk
+	ADDQ 72(BX), DI
+	DECQ R8
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y8, Y8
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       256(AX), Y0, Y0
-	VPADDD       288(AX), Y1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       320(AX), Y0, Y0
-	VPADDD       352(AX), Y1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       384(AX), Y0, Y0
-	VPADDD       416(AX), Y1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       448(AX), Y0, Y0
-	VPADDD       480(AX), Y1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000002, DX
 
 store:
@@ -581,10 +482,12 @@ npiece:
 	JNE          npiece
 
 nfull:
-	CMPQ         R9, $0x00
-	JNE          ngo
+	CMPQ R9, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         544(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -607,9 +510,9 @@ nfull:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -640,7 +543,9 @@ nearlyadd:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ DI, DI
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -648,69 +553,14 @@ nearlydone:
 	MOVQ  192(BX), R9
 
 ngo:
-	CMPQ         SI, R8
-	JNE          nchunk
-	ADDQ         72(BX), SI
-	DECQ         DI
-	JNE          nrow
-	CMPQ         544(SP), $0x00
-	JNE          nlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          nlatedone
+	CMPQ SI, R8
+	JNE  nchunk
+	ADDQ 72(BX), SI
+	DECQ DI
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y4, Y4
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, DX
 	JMP  store
 
@@ -892,10 +742,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R12, $0x00
-	JNE          wgo
+	CMPQ R12, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         544(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -938,9 +790,9 @@ wfull:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -999,7 +851,9 @@ wearlyadd:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R10, R10
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -1011,117 +865,14 @@ wearlydone:
 	MOVQ  192(BX), R12
 
 wgo:
-	CMPQ         R9, R11
-	JNE          wchunk
-	ADDQ         72(BX), R9
-	DECQ         R10
-	JNE          wrow
-	CMPQ         544(SP), $0x00
-	JNE          wlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          wlatedone
+	CMPQ R9, R11
+	JNE  wchunk
+	ADDQ 72(BX), R9
+	DECQ R10
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y8, Y8
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       256(AX), Y0, Y0
-	VPADDD       288(AX), Y1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       320(AX), Y0, Y0
-	VPADDD       352(AX), Y1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       384(AX), Y0, Y0
-	VPADDD       416(AX), Y1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       448(AX), Y0, Y0
-	VPADDD       480(AX), Y1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, DX
 
 store:
@@ -1247,10 +998,12 @@ npiece:
 	JNE          npiece
 
 nfull:
-	CMPQ         R9, $0x00
-	JNE          ngo
+	CMPQ R9, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         544(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
@@ -1263,9 +1016,9 @@ nfull:
 	VMOVDQU      Y0, 64(AX)
 	VMOVDQU      Y1, 96(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
@@ -1282,51 +1035,22 @@ nearlyadd:
 	VMOVDQU      Y0, 64(AX)
 	VMOVDQU      Y1, 96(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ DI, DI
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	MOVQ  192(BX), R9
 
 ngo:
-	CMPQ         SI, R8
-	JNE          nchunk
-	ADDQ         72(BX), SI
-	DECQ         DI
-	JNE          nrow
-	CMPQ         544(SP), $0x00
-	JNE          nlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y2
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y2, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          nlatedone
+	CMPQ SI, R8
+	JNE  nchunk
+	ADDQ 72(BX), SI
+	DECQ DI
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y2
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y2, Y2
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y2, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, DX
 	JMP  store
 
@@ -1459,10 +1183,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R12, $0x00
-	JNE          wgo
+	CMPQ R12, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         288(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -1485,9 +1211,9 @@ wfull:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -1518,7 +1244,9 @@ wearlyadd:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R10, R10
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -1526,69 +1254,14 @@ wearlydone:
 	MOVQ  192(BX), R12
 
 wgo:
-	CMPQ         R9, R11
-	JNE          wchunk
-	ADDQ         72(BX), R9
-	DECQ         R10
-	JNE          wrow
-	CMPQ         288(SP), $0x00
-	JNE          wlateadd
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          wlatedone
+	CMPQ R9, R11
+	JNE  wchunk
+	ADDQ 72(BX), R9
+	DECQ R10
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y4, Y4
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, DX
 
 store:
@@ -1688,10 +1361,12 @@ npiece:
 	JNE          npiece
 
 nfull:
-	CMPQ         R9, $0x00
-	JNE          ngo
+	CMPQ R9, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         288(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
@@ -1699,9 +1374,9 @@ nfull:
 	VMOVDQU      Y1, (AX)
 	VMOVDQU      Y0, 32(AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
@@ -1711,38 +1386,21 @@ nearlyadd:
 	VMOVDQU      Y1, (AX)
 	VMOVDQU      Y0, 32(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ DI, DI
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	MOVQ  192(BX), R9
 
 ngo:
-	CMPQ         SI, R8
-	JNE          nchunk
-	ADDQ         72(BX), SI
-	DECQ         DI
-	JNE          nrow
-	CMPQ         288(SP), $0x00
-	JNE          nlateadd
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y1
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y1, (AX)
-	VMOVDQU      Y0, 32(AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          nlatedone
+	CMPQ SI, R8
+	JNE  nchunk
+	ADDQ 72(BX), SI
+	DECQ DI
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y1
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y1, Y1
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y1, (AX)
-	VMOVDQU      Y0, 32(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, DX
 	JMP  store
 
@@ -1920,10 +1578,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R10, $0x00
-	JNE          wgo
+	CMPQ R10, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         544(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -1966,9 +1626,9 @@ wfull:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -2027,7 +1687,9 @@ wearlyadd:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R8, R8
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -2039,117 +1701,14 @@ wearlydone:
 	MOVQ  192(CX), R10
 
 wgo:
-	CMPQ         DI, R9
-	JNE          wchunk
-	ADDQ         72(CX), DI
-	DECQ         R8
-	JNE          wrow
-	CMPQ         544(SP), $0x00
-	JNE          wlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          wlatedone
+	CMPQ DI, R9
+	JNE  wchunk
+	ADDQ 72(CX), DI
+	DECQ R8
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y8, Y8
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       256(AX), Y0, Y0
-	VPADDD       288(AX), Y1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       320(AX), Y0, Y0
-	VPADDD       352(AX), Y1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       384(AX), Y0, Y0
-	VPADDD       416(AX), Y1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       448(AX), Y0, Y0
-	VPADDD       480(AX), Y1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000002, DX
 
 store:
@@ -2308,10 +1867,12 @@ npiece:
 	JNE          npiece
 
 nfull:
-	CMPQ         R9, $0x00
-	JNE          ngo
+	CMPQ R9, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         544(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -2334,9 +1895,9 @@ nfull:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -2367,7 +1928,9 @@ nearlyadd:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ DI, DI
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -2375,69 +1938,14 @@ nearlydone:
 	MOVQ  192(CX), R9
 
 ngo:
-	CMPQ         SI, R8
-	JNE          nchunk
-	ADDQ         72(CX), SI
-	DECQ         DI
-	JNE          nrow
-	CMPQ         544(SP), $0x00
-	JNE          nlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          nlatedone
+	CMPQ SI, R8
+	JNE  nchunk
+	ADDQ 72(CX), SI
+	DECQ DI
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y4, Y4
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, DX
 	JMP  store
 
@@ -2619,10 +2127,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R12, $0x00
-	JNE          wgo
+	CMPQ R12, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         544(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -2665,9 +2175,9 @@ wfull:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -2726,7 +2236,9 @@ wearlyadd:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R10, R10
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -2738,117 +2250,14 @@ wearlydone:
 	MOVQ  192(CX), R12
 
 wgo:
-	CMPQ         R9, R11
-	JNE          wchunk
-	ADDQ         72(CX), R9
-	DECQ         R10
-	JNE          wrow
-	CMPQ         544(SP), $0x00
-	JNE          wlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          wlatedone
+	CMPQ R9, R11
+	JNE  wchunk
+	ADDQ 72(CX), R9
+	DECQ R10
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y8, Y8
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       256(AX), Y0, Y0
-	VPADDD       288(AX), Y1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       320(AX), Y0, Y0
-	VPADDD       352(AX), Y1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       384(AX), Y0, Y0
-	VPADDD       416(AX), Y1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       448(AX), Y0, Y0
-	VPADDD       480(AX), Y1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, DX
 
 store:
@@ -2963,10 +2372,12 @@ npiece:
 	JNE          npiece
 
 nfull:
-	CMPQ         R9, $0x00
-	JNE          ngo
+	CMPQ R9, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         544(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
@@ -2979,9 +2390,9 @@ nfull:
 	VMOVDQU      Y0, 64(AX)
 	VMOVDQU      Y1, 96(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
@@ -2998,51 +2409,22 @@ nearlyadd:
 	VMOVDQU      Y0, 64(AX)
 	VMOVDQU      Y1, 96(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ DI, DI
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	MOVQ  192(CX), R9
 
 ngo:
-	CMPQ         SI, R8
-	JNE          nchunk
-	ADDQ         72(CX), SI
-	DECQ         DI
-	JNE          nrow
-	CMPQ         544(SP), $0x00
-	JNE          nlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y2
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y2, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          nlatedone
+	CMPQ SI, R8
+	JNE  nchunk
+	ADDQ 72(CX), SI
+	DECQ DI
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y2
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y2, Y2
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y2, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, DX
 	JMP  store
 
@@ -3175,10 +2557,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R12, $0x00
-	JNE          wgo
+	CMPQ R12, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         288(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -3201,9 +2585,9 @@ wfull:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -3234,7 +2618,9 @@ wearlyadd:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R10, R10
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -3242,69 +2628,14 @@ wearlydone:
 	MOVQ  192(CX), R12
 
 wgo:
-	CMPQ         R9, R11
-	JNE          wchunk
-	ADDQ         72(CX), R9
-	DECQ         R10
-	JNE          wrow
-	CMPQ         288(SP), $0x00
-	JNE          wlateadd
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          wlatedone
+	CMPQ R9, R11
+	JNE  wchunk
+	ADDQ 72(CX), R9
+	DECQ R10
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y4, Y4
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, DX
 
 store:
@@ -3397,10 +2728,12 @@ npiece:
 	JNE          npiece
 
 nfull:
-	CMPQ         R9, $0x00
-	JNE          ngo
+	CMPQ R9, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         288(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
@@ -3408,9 +2741,9 @@ nfull:
 	VMOVDQU      Y1, (AX)
 	VMOVDQU      Y0, 32(AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
@@ -3420,38 +2753,21 @@ nearlyadd:
 	VMOVDQU      Y1, (AX)
 	VMOVDQU      Y0, 32(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ DI, DI
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	MOVQ  192(CX), R9
 
 ngo:
-	CMPQ         SI, R8
-	JNE          nchunk
-	ADDQ         72(CX), SI
-	DECQ         DI
-	JNE          nrow
-	CMPQ         288(SP), $0x00
-	JNE          nlateadd
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y1
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y1, (AX)
-	VMOVDQU      Y0, 32(AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          nlatedone
+	CMPQ SI, R8
+	JNE  nchunk
+	ADDQ 72(CX), SI
+	DECQ DI
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y1
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y1, Y1
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y1, (AX)
-	VMOVDQU      Y0, 32(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, DX
 	JMP  store
 
@@ -3635,10 +2951,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R10, $0x00
-	JNE          wgo
+	CMPQ R10, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         544(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -3681,9 +2999,9 @@ wfull:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -3742,7 +3060,9 @@ wearlyadd:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R8, R8
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -3754,117 +3074,14 @@ wearlydone:
 	MOVQ  192(CX), R10
 
 wgo:
-	CMPQ         DI, R9
-	JNE          wchunk
-	ADDQ         72(CX), DI
-	DECQ         R8
-	JNE          wrow
-	CMPQ         544(SP), $0x00
-	JNE          wlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          wlatedone
+	CMPQ DI, R9
+	JNE  wchunk
+	ADDQ 72(CX), DI
+	DECQ R8
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y8, Y8
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       256(AX), Y0, Y0
-	VPADDD       288(AX), Y1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       320(AX), Y0, Y0
-	VPADDD       352(AX), Y1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       384(AX), Y0, Y0
-	VPADDD       416(AX), Y1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       448(AX), Y0, Y0
-	VPADDD       480(AX), Y1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000002, DX
 
 store:
@@ -4135,10 +3352,12 @@ npiece:
 	JNE          npiece
 
 nfull:
-	CMPQ         R9, $0x00
-	JNE          ngo
+	CMPQ R9, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         544(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -4161,9 +3380,9 @@ nfull:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -4194,7 +3413,9 @@ nearlyadd:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ DI, DI
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -4202,69 +3423,14 @@ nearlydone:
 	MOVQ  192(CX), R9
 
 ngo:
-	CMPQ         SI, R8
-	JNE          nchunk
-	ADDQ         72(CX), SI
-	DECQ         DI
-	JNE          nrow
-	CMPQ         544(SP), $0x00
-	JNE          nlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          nlatedone
+	CMPQ SI, R8
+	JNE  nchunk
+	ADDQ 72(CX), SI
+	DECQ DI
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y4, Y4
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, DX
 	JMP  store
 
@@ -4442,10 +3608,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R10, $0x00
-	JNE          wgo
+	CMPQ R10, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         544(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -4488,9 +3656,9 @@ wfull:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -4549,7 +3717,9 @@ wearlyadd:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R8, R8
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -4561,117 +3731,14 @@ wearlydone:
 	MOVQ  192(CX), R10
 
 wgo:
-	CMPQ         DI, R9
-	JNE          wchunk
-	ADDQ         72(CX), DI
-	DECQ         R8
-	JNE          wrow
-	CMPQ         544(SP), $0x00
-	JNE          wlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          wlatedone
+	CMPQ DI, R9
+	JNE  wchunk
+	ADDQ 72(CX), DI
+	DECQ R8
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y8, Y8
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       256(AX), Y0, Y0
-	VPADDD       288(AX), Y1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       320(AX), Y0, Y0
-	VPADDD       352(AX), Y1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       384(AX), Y0, Y0
-	VPADDD       416(AX), Y1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       448(AX), Y0, Y0
-	VPADDD       480(AX), Y1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000002, DX
 
 store:
@@ -5079,10 +4146,12 @@ npiece:
 	JNE          npiece
 
 nfull:
-	CMPQ         R9, $0x00
-	JNE          ngo
+	CMPQ R9, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         544(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -5105,9 +4174,9 @@ nfull:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -5138,7 +4207,9 @@ nearlyadd:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ DI, DI
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -5146,69 +4217,14 @@ nearlydone:
 	MOVQ  192(CX), R9
 
 ngo:
-	CMPQ         SI, R8
-	JNE          nchunk
-	ADDQ         72(CX), SI
-	DECQ         DI
-	JNE          nrow
-	CMPQ         544(SP), $0x00
-	JNE          nlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          nlatedone
+	CMPQ SI, R8
+	JNE  nchunk
+	ADDQ 72(CX), SI
+	DECQ DI
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y4, Y4
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, DX
 	JMP  store
 
@@ -5390,10 +4406,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R12, $0x00
-	JNE          wgo
+	CMPQ R12, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         544(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -5436,9 +4454,9 @@ wfull:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -5497,7 +4515,9 @@ wearlyadd:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R10, R10
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -5509,117 +4529,14 @@ wearlydone:
 	MOVQ  192(CX), R12
 
 wgo:
-	CMPQ         R9, R11
-	JNE          wchunk
-	ADDQ         72(CX), R9
-	DECQ         R10
-	JNE          wrow
-	CMPQ         544(SP), $0x00
-	JNE          wlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          wlatedone
+	CMPQ R9, R11
+	JNE  wchunk
+	ADDQ 72(CX), R9
+	DECQ R10
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y8, Y8
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       256(AX), Y0, Y0
-	VPADDD       288(AX), Y1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       320(AX), Y0, Y0
-	VPADDD       352(AX), Y1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       384(AX), Y0, Y0
-	VPADDD       416(AX), Y1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       448(AX), Y0, Y0
-	VPADDD       480(AX), Y1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, DX
 
 store:
@@ -5802,10 +4719,12 @@ npiece:
 	JNE          npiece
 
 nfull:
-	CMPQ         R9, $0x00
-	JNE          ngo
+	CMPQ R9, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         544(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
@@ -5818,9 +4737,9 @@ nfull:
 	VMOVDQU      Y0, 64(AX)
 	VMOVDQU      Y1, 96(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
@@ -5837,51 +4756,22 @@ nearlyadd:
 	VMOVDQU      Y0, 64(AX)
 	VMOVDQU      Y1, 96(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ DI, DI
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	MOVQ  192(CX), R9
 
 ngo:
-	CMPQ         SI, R8
-	JNE          nchunk
-	ADDQ         72(CX), SI
-	DECQ         DI
-	JNE          nrow
-	CMPQ         544(SP), $0x00
-	JNE          nlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y2
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y2, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          nlatedone
+	CMPQ SI, R8
+	JNE  nchunk
+	ADDQ 72(CX), SI
+	DECQ DI
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y2
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y2, Y2
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y2, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, DX
 	JMP  store
 
@@ -6063,10 +4953,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R12, $0x00
-	JNE          wgo
+	CMPQ R12, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         544(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -6109,9 +5001,9 @@ wfull:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -6170,7 +5062,9 @@ wearlyadd:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R10, R10
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -6182,117 +5076,14 @@ wearlydone:
 	MOVQ  192(CX), R12
 
 wgo:
-	CMPQ         R9, R11
-	JNE          wchunk
-	ADDQ         72(CX), R9
-	DECQ         R10
-	JNE          wrow
-	CMPQ         544(SP), $0x00
-	JNE          wlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          wlatedone
+	CMPQ R9, R11
+	JNE  wchunk
+	ADDQ 72(CX), R9
+	DECQ R10
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y8, Y8
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       256(AX), Y0, Y0
-	VPADDD       288(AX), Y1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       320(AX), Y0, Y0
-	VPADDD       352(AX), Y1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       384(AX), Y0, Y0
-	VPADDD       416(AX), Y1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       448(AX), Y0, Y0
-	VPADDD       480(AX), Y1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, DX
 
 store:
@@ -6546,10 +5337,12 @@ npiece:
 	JNE          npiece
 
 nfull:
-	CMPQ         R9, $0x00
-	JNE          ngo
+	CMPQ R9, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         544(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
@@ -6562,9 +5355,9 @@ nfull:
 	VMOVDQU      Y0, 64(AX)
 	VMOVDQU      Y1, 96(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y2
 	VEXTRACTI128 $0x01, Y0, X0
@@ -6581,51 +5374,22 @@ nearlyadd:
 	VMOVDQU      Y0, 64(AX)
 	VMOVDQU      Y1, 96(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ DI, DI
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	MOVQ  192(CX), R9
 
 ngo:
-	CMPQ         SI, R8
-	JNE          nchunk
-	ADDQ         72(CX), SI
-	DECQ         DI
-	JNE          nrow
-	CMPQ         544(SP), $0x00
-	JNE          nlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y2
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y2, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          nlatedone
+	CMPQ SI, R8
+	JNE  nchunk
+	ADDQ 72(CX), SI
+	DECQ DI
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y2
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y2, Y2
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y2, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, DX
 	JMP  store
 
@@ -6758,10 +5522,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R12, $0x00
-	JNE          wgo
+	CMPQ R12, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         288(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -6784,9 +5550,9 @@ wfull:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -6817,7 +5583,9 @@ wearlyadd:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R10, R10
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -6825,69 +5593,14 @@ wearlydone:
 	MOVQ  192(CX), R12
 
 wgo:
-	CMPQ         R9, R11
-	JNE          wchunk
-	ADDQ         72(CX), R9
-	DECQ         R10
-	JNE          wrow
-	CMPQ         288(SP), $0x00
-	JNE          wlateadd
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          wlatedone
+	CMPQ R9, R11
+	JNE  wchunk
+	ADDQ 72(CX), R9
+	DECQ R10
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y4, Y4
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, DX
 
 store:
@@ -7026,10 +5739,12 @@ npiece:
 	JNE          npiece
 
 nfull:
-	CMPQ         R9, $0x00
-	JNE          ngo
+	CMPQ R9, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         288(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
@@ -7037,9 +5752,9 @@ nfull:
 	VMOVDQU      Y1, (AX)
 	VMOVDQU      Y0, 32(AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
@@ -7049,38 +5764,21 @@ nearlyadd:
 	VMOVDQU      Y1, (AX)
 	VMOVDQU      Y0, 32(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ DI, DI
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	MOVQ  192(CX), R9
 
 ngo:
-	CMPQ         SI, R8
-	JNE          nchunk
-	ADDQ         72(CX), SI
-	DECQ         DI
-	JNE          nrow
-	CMPQ         288(SP), $0x00
-	JNE          nlateadd
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y1
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y1, (AX)
-	VMOVDQU      Y0, 32(AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          nlatedone
+	CMPQ SI, R8
+	JNE  nchunk
+	ADDQ 72(CX), SI
+	DECQ DI
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y1
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y1, Y1
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y1, (AX)
-	VMOVDQU      Y0, 32(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, DX
 	JMP  store
 
@@ -7213,10 +5911,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R12, $0x00
-	JNE          wgo
+	CMPQ R12, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         288(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -7239,9 +5939,9 @@ wfull:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -7272,7 +5972,9 @@ wearlyadd:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R10, R10
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -7280,69 +5982,14 @@ wearlydone:
 	MOVQ  192(CX), R12
 
 wgo:
-	CMPQ         R9, R11
-	JNE          wchunk
-	ADDQ         72(CX), R9
-	DECQ         R10
-	JNE          wrow
-	CMPQ         288(SP), $0x00
-	JNE          wlateadd
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          wlatedone
+	CMPQ R9, R11
+	JNE  wchunk
+	ADDQ 72(CX), R9
+	DECQ R10
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y4, Y4
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-
-wlatedone:
+wsummed:
 	MOVQ $0x00000004, DX
 
 store:
@@ -7521,10 +6168,12 @@ npiece:
 	JNE          npiece
 
 nfull:
-	CMPQ         R9, $0x00
-	JNE          ngo
+	CMPQ R9, $0x00
+	JNE  ngo
+
+nflush:
 	CMPQ         288(SP), $0x00
-	JNE          nearlyadd
+	JNE          nflushadd
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
@@ -7532,9 +6181,9 @@ nfull:
 	VMOVDQU      Y1, (AX)
 	VMOVDQU      Y0, 32(AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          nearlydone
+	JMP          nflushdone
 
-nearlyadd:
+nflushadd:
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y1
 	VEXTRACTI128 $0x01, Y0, X0
@@ -7544,38 +6193,21 @@ nearlyadd:
 	VMOVDQU      Y1, (AX)
 	VMOVDQU      Y0, 32(AX)
 
-nearlydone:
+nflushdone:
+	TESTQ DI, DI
+	JEQ   nsummed
 	VPXOR Y0, Y0, Y0
 	MOVQ  192(CX), R9
 
 ngo:
-	CMPQ         SI, R8
-	JNE          nchunk
-	ADDQ         72(CX), SI
-	DECQ         DI
-	JNE          nrow
-	CMPQ         288(SP), $0x00
-	JNE          nlateadd
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y1
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y1, (AX)
-	VMOVDQU      Y0, 32(AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          nlatedone
+	CMPQ SI, R8
+	JNE  nchunk
+	ADDQ 72(CX), SI
+	DECQ DI
+	JNE  nrow
+	JMP  nflush
 
-nlateadd:
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y1
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y1, Y1
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y1, (AX)
-	VMOVDQU      Y0, 32(AX)
-
-nlatedone:
+nsummed:
 	MOVQ $0x00000001, DX
 	JMP  store
 
@@ -7757,10 +6389,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R12, $0x00
-	JNE          wgo
+	CMPQ R12, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         544(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -7803,9 +6437,9 @@ wfull:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 	MOVQ         $0x00000001, 544(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         536(SP), AX
 	VPMOVSXWD    X0, Y8
 	VEXTRACTI128 $0x01, Y0, X0
@@ -7864,7 +6498,9 @@ wearlyadd:
 	VMOVDQU      Y0, 448(AX)
 	VMOVDQU      Y1, 480(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R10, R10
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -7876,117 +6512,14 @@ wearlydone:
 	MOVQ  192(BX), R12
 
 wgo:
-	CMPQ         R9, R11
-	JNE          wchunk
-	ADDQ         72(BX), R9
-	DECQ         R10
-	JNE          wrow
-	CMPQ         544(SP), $0x00
-	JNE          wlateadd
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-	MOVQ         $0x00000001, 544(SP)
-	JMP          wlatedone
+	CMPQ R9, R11
+	JNE  wchunk
+	ADDQ 72(BX), R9
+	DECQ R10
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         536(SP), AX
-	VPMOVSXWD    X0, Y8
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y8, Y8
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y8, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	VPMOVSXWD    X4, Y0
-	VEXTRACTI128 $0x01, Y4, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       256(AX), Y0, Y0
-	VPADDD       288(AX), Y1, Y1
-	VMOVDQU      Y0, 256(AX)
-	VMOVDQU      Y1, 288(AX)
-	VPMOVSXWD    X5, Y0
-	VEXTRACTI128 $0x01, Y5, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       320(AX), Y0, Y0
-	VPADDD       352(AX), Y1, Y1
-	VMOVDQU      Y0, 320(AX)
-	VMOVDQU      Y1, 352(AX)
-	VPMOVSXWD    X6, Y0
-	VEXTRACTI128 $0x01, Y6, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       384(AX), Y0, Y0
-	VPADDD       416(AX), Y1, Y1
-	VMOVDQU      Y0, 384(AX)
-	VMOVDQU      Y1, 416(AX)
-	VPMOVSXWD    X7, Y0
-	VEXTRACTI128 $0x01, Y7, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       448(AX), Y0, Y0
-	VPADDD       480(AX), Y1, Y1
-	VMOVDQU      Y0, 448(AX)
-	VMOVDQU      Y1, 480(AX)
-
-wlatedone:
+wsummed:
 	MOVQ      $0x00000004, DX
 	MOVQ      104(BX), SI
 	MOVQ      120(BX), AX
@@ -8169,10 +6702,12 @@ wpiece:
 	JNE          wpiece
 
 wfull:
-	CMPQ         R12, $0x00
-	JNE          wgo
+	CMPQ R12, $0x00
+	JNE  wgo
+
+wflush:
 	CMPQ         288(SP), $0x00
-	JNE          wearlyadd
+	JNE          wflushadd
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -8195,9 +6730,9 @@ wfull:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 	MOVQ         $0x00000001, 288(SP)
-	JMP          wearlydone
+	JMP          wflushdone
 
-wearlyadd:
+wflushadd:
 	MOVQ         280(SP), AX
 	VPMOVSXWD    X0, Y4
 	VEXTRACTI128 $0x01, Y0, X0
@@ -8228,7 +6763,9 @@ wearlyadd:
 	VMOVDQU      Y0, 192(AX)
 	VMOVDQU      Y1, 224(AX)
 
-wearlydone:
+wflushdone:
+	TESTQ R10, R10
+	JEQ   wsummed
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -8236,69 +6773,14 @@ wearlydone:
 	MOVQ  192(BX), R12
 
 wgo:
-	CMPQ         R9, R11
-	JNE          wchunk
-	ADDQ         72(BX), R9
-	DECQ         R10
-	JNE          wrow
-	CMPQ         288(SP), $0x00
-	JNE          wlateadd
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-	MOVQ         $0x00000001, 288(SP)
-	JMP          wlatedone
+	CMPQ R9, R11
+	JNE  wchunk
+	ADDQ 72(BX), R9
+	DECQ R10
+	JNE  wrow
+	JMP  wflush
 
-wlateadd:
-	MOVQ         280(SP), AX
-	VPMOVSXWD    X0, Y4
-	VEXTRACTI128 $0x01, Y0, X0
-	VPMOVSXWD    X0, Y0
-	VPADDD       (AX), Y4, Y4
-	VPADDD       32(AX), Y0, Y0
-	VMOVDQU      Y4, (AX)
-	VMOVDQU      Y0, 32(AX)
-	VPMOVSXWD    X1, Y0
-	VEXTRACTI128 $0x01, Y1, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       64(AX), Y0, Y0
-	VPADDD       96(AX), Y1, Y1
-	VMOVDQU      Y0, 64(AX)
-	VMOVDQU      Y1, 96(AX)
-	VPMOVSXWD    X2, Y0
-	VEXTRACTI128 $0x01, Y2, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       128(AX), Y0, Y0
-	VPADDD       160(AX), Y1, Y1
-	VMOVDQU      Y0, 128(AX)
-	VMOVDQU      Y1, 160(AX)
-	VPMOVSXWD    X3, Y0
-	VEXTRACTI128 $0x01, Y3, X1
-	VPMOVSXWD    X1, Y1
-	VPADDD       192(AX), Y0, Y0
-	VPADDD       224(AX), Y1, Y1
-	VMOVDQU      Y0, 192(AX)
-	VMOVDQU      Y1, 224(AX)
-
-wlatedone:
+wsummed:
 	MOVQ      $0x00000004, DX
 	MOVQ      104(BX), SI
 	MOVQ      120(BX), AX

@@ -230,7 +230,10 @@ func (k *kernel) tile(pixels int, label string) {
 	Label(label + "full")
 	CMPQ(budget, U8(0))
 	JNE(LabelRef(label + "go"))
-	k.flush(acc, label+"early")
+	Label(label + "flush") // when narrow sums could overflow, and in the end
+	k.flush(acc, label+"flush")
+	TESTQ(row, row)
+	JEQ(LabelRef(label + "summed"))
 	for _, a := range acc {
 		VPXOR(a, a, a)
 	}
@@ -241,7 +244,8 @@ func (k *kernel) tile(pixels int, label string) {
 	ADDQ(Mem{Base: k.job, Disp: gen.JobRowSkip}, i)
 	DECQ(row)
 	JNE(LabelRef(label + "row"))
-	k.flush(acc, label+"late")
+	JMP(LabelRef(label + "flush"))
+	Label(label + "summed")
 }
 
 // unroll is the number of pieces that a round of the inner loop takes.
