@@ -44,17 +44,17 @@ TEXT ·convBits64SSSE3(SB), NOSPLIT, $272-8
 	LEAQ 8(SP), AX
 	ANDQ $-16, AX
 	MOVQ AX, 264(SP)
-	MOVQ job+0(FP), DX
-	LEAQ popcounts<>+0(SB), BX
+	MOVQ job+0(FP), BX
+	LEAQ popcounts<>+0(SB), SI
 
 wide:
-	CMPQ 80(DX), $0x02
+	CMPQ 80(BX), $0x02
 	JLT  narrow
-	MOVQ 112(DX), AX
-	MOVL (AX), SI
-	ADDQ 16(DX), SI
+	MOVQ 112(BX), AX
+	MOVL (AX), DX
+	ADDQ 16(BX), DX
 	MOVL 4(AX), DI
-	ADDQ 16(DX), DI
+	ADDQ 16(BX), DI
 	PXOR X0, X0
 	PXOR X1, X1
 	PXOR X2, X2
@@ -80,13 +80,13 @@ wide:
 	MOVO X6, 208(AX)
 	MOVO X7, 224(AX)
 	MOVO X7, 240(AX)
-	MOVQ 48(DX), R8
+	MOVQ 48(BX), R8
 	XORQ R9, R9
-	MOVQ 56(DX), R10
+	MOVQ 56(BX), R10
 	MOVQ $0x0000003f, R12
 
 wrow:
-	MOVQ 64(DX), R11
+	MOVQ 64(BX), R11
 	ADDQ R9, R11
 
 wchunk:
@@ -100,8 +100,8 @@ wchunk:
 	JGE     wpiece
 
 wpair:
-	MOVBLZX (SI)(R9*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVBLZX (DX)(R9*1), AX
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  (R8), X9
 	PADDB   X9, X0
@@ -114,7 +114,7 @@ wpair:
 	PSHUFB  48(R8), X8
 	PADDB   X8, X3
 	MOVBLZX (DI)(R9*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  (R8), X9
 	PADDB   X9, X4
@@ -126,8 +126,8 @@ wpair:
 	PADDB   X9, X6
 	PSHUFB  48(R8), X8
 	PADDB   X8, X7
-	MOVBLZX 1(SI)(R9*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVBLZX 1(DX)(R9*1), AX
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  64(R8), X9
 	PADDB   X9, X0
@@ -140,7 +140,7 @@ wpair:
 	PSHUFB  112(R8), X8
 	PADDB   X8, X3
 	MOVBLZX 1(DI)(R9*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  64(R8), X9
 	PADDB   X9, X4
@@ -159,8 +159,8 @@ wpair:
 	JG      wpieces
 
 wpiece:
-	MOVBLZX (SI)(R9*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVBLZX (DX)(R9*1), AX
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  (R8), X9
 	PADDB   X9, X0
@@ -173,7 +173,7 @@ wpiece:
 	PSHUFB  48(R8), X8
 	PADDB   X8, X3
 	MOVBLZX (DI)(R9*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  (R8), X9
 	PADDB   X9, X4
@@ -189,8 +189,10 @@ wpiece:
 	ADDQ    $0x01, R9
 
 wpieces:
-	CMPQ    R12, $0x00
-	JNE     wgo
+	CMPQ R12, $0x00
+	JNE  wgo
+
+wflush:
 	MOVQ    264(SP), AX
 	PCMPEQW X8, X8
 	PSRLW   $0x08, X8
@@ -258,6 +260,8 @@ wpieces:
 	MOVO    X0, 224(AX)
 	PADDW   240(AX), X1
 	MOVO    X1, 240(AX)
+	TESTQ   R10, R10
+	JEQ     wsummed
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -269,83 +273,25 @@ wpieces:
 	MOVQ    $0x0000003f, R12
 
 wgo:
-	CMPQ      R9, R11
-	JNE       wchunk
-	ADDQ      72(DX), R9
-	DECQ      R10
-	JNE       wrow
-	MOVQ      264(SP), AX
-	PCMPEQW   X8, X8
-	PSRLW     $0x08, X8
-	MOVO      X0, X9
-	PAND      X8, X9
-	MOVO      X0, X0
-	PSRLW     $0x08, X0
-	PADDW     (AX), X9
-	MOVO      X9, (AX)
-	PADDW     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PAND      X8, X0
-	MOVO      X1, X1
-	PSRLW     $0x08, X1
-	PADDW     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDW     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PAND      X8, X0
-	MOVO      X2, X1
-	PSRLW     $0x08, X1
-	PADDW     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDW     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PAND      X8, X0
-	MOVO      X3, X1
-	PSRLW     $0x08, X1
-	PADDW     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDW     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVO      X4, X0
-	PAND      X8, X0
-	MOVO      X4, X1
-	PSRLW     $0x08, X1
-	PADDW     128(AX), X0
-	MOVO      X0, 128(AX)
-	PADDW     144(AX), X1
-	MOVO      X1, 144(AX)
-	MOVO      X5, X0
-	PAND      X8, X0
-	MOVO      X5, X1
-	PSRLW     $0x08, X1
-	PADDW     160(AX), X0
-	MOVO      X0, 160(AX)
-	PADDW     176(AX), X1
-	MOVO      X1, 176(AX)
-	MOVO      X6, X0
-	PAND      X8, X0
-	MOVO      X6, X1
-	PSRLW     $0x08, X1
-	PADDW     192(AX), X0
-	MOVO      X0, 192(AX)
-	PADDW     208(AX), X1
-	MOVO      X1, 208(AX)
-	MOVO      X7, X0
-	PAND      X8, X0
-	MOVO      X7, X1
-	PSRLW     $0x08, X1
-	PADDW     224(AX), X0
-	MOVO      X0, 224(AX)
-	PADDW     240(AX), X1
-	MOVO      X1, 240(AX)
-	MOVQ      104(DX), SI
-	MOVQ      120(DX), DI
-	MOVL      (DI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), R9
+	CMPQ R9, R11
+	JNE  wchunk
+	ADDQ 72(BX), R9
+	DECQ R10
+	JNE  wrow
+	JMP  wflush
+
+wsummed:
+	MOVQ $0x00000002, DX
+
+store:
+	MOVQ 104(BX), DI
+	MOVQ 120(BX), R8
+	MOVQ DX, R10
+	MOVQ 264(SP), R9
+
+pixel:
+	MOVL      (R8), CX
+	ADDQ      40(BX), CX
 	MOVOU     (R9), X1
 	MOVOU     16(R9), X0
 	MOVO      X1, X2
@@ -361,7 +307,7 @@ wgo:
 	PCMPGTW   X0, X2
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
-	MOVQ      AX, R8
+	MOVQ      AX, R11
 	MOVOU     32(R9), X1
 	MOVOU     48(R9), X0
 	MOVO      X1, X2
@@ -378,7 +324,7 @@ wgo:
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
 	SHLQ      $0x10, AX
-	ORQ       AX, R8
+	ORQ       AX, R11
 	MOVOU     64(R9), X1
 	MOVOU     80(R9), X0
 	MOVO      X1, X2
@@ -395,7 +341,7 @@ wgo:
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
 	SHLQ      $0x20, AX
-	ORQ       AX, R8
+	ORQ       AX, R11
 	MOVOU     96(R9), X1
 	MOVOU     112(R9), X0
 	MOVO      X1, X2
@@ -412,99 +358,29 @@ wgo:
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
 	SHLQ      $0x30, AX
-	ORQ       AX, R8
+	ORQ       AX, R11
 	MOVQ      $0xffffffffffffffff, AX
-	XORQ      AX, R8
-	XORQ      88(DX), R8
-	MOVQ      R8, (SI)
-	ADDQ      8(DX), SI
-	MOVL      4(DI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), R8
-	MOVOU     128(R8), X1
-	MOVOU     144(R8), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     (CX), X0
-	MOVOU     16(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     32(CX), X0
-	MOVOU     48(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	MOVQ      AX, DI
-	MOVOU     160(R8), X1
-	MOVOU     176(R8), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     64(CX), X0
-	MOVOU     80(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     96(CX), X0
-	MOVOU     112(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, DI
-	MOVOU     192(R8), X1
-	MOVOU     208(R8), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     128(CX), X0
-	MOVOU     144(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     160(CX), X0
-	MOVOU     176(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	SHLQ      $0x20, AX
-	ORQ       AX, DI
-	MOVOU     224(R8), X1
-	MOVOU     240(R8), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     192(CX), X0
-	MOVOU     208(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     224(CX), X0
-	MOVOU     240(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	SHLQ      $0x30, AX
-	ORQ       AX, DI
-	MOVQ      $0xffffffffffffffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (SI)
-	ADDQ      8(DX), SI
-	MOVQ      SI, 104(DX)
-	ADDQ      $0x08, 112(DX)
-	ADDQ      $0x08, 120(DX)
-	SUBQ      $0x02, 80(DX)
+	XORQ      AX, R11
+	XORQ      88(BX), R11
+	MOVQ      R11, (DI)
+	ADDQ      8(BX), DI
+	ADDQ      $0x04, R8
+	ADDQ      $0x00000080, R9
+	DECQ      R10
+	JNE       pixel
+	MOVQ      DI, 104(BX)
+	SUBQ      DX, 80(BX)
+	SHLQ      $0x02, DX
+	ADDQ      DX, 112(BX)
+	ADDQ      DX, 120(BX)
 	JMP       wide
 
 narrow:
-	CMPQ 80(DX), $0x00
+	CMPQ 80(BX), $0x00
 	JEQ  done
-	MOVQ 112(DX), AX
-	MOVL (AX), SI
-	ADDQ 16(DX), SI
+	MOVQ 112(BX), AX
+	MOVL (AX), DX
+	ADDQ 16(BX), DX
 	PXOR X0, X0
 	PXOR X1, X1
 	PXOR X2, X2
@@ -518,13 +394,13 @@ narrow:
 	MOVO X2, 80(AX)
 	MOVO X3, 96(AX)
 	MOVO X3, 112(AX)
-	MOVQ 48(DX), DI
+	MOVQ 48(BX), DI
 	XORQ R8, R8
-	MOVQ 56(DX), R9
+	MOVQ 56(BX), R9
 	MOVQ $0x0000003f, R11
 
 nrow:
-	MOVQ 64(DX), R10
+	MOVQ 64(BX), R10
 	ADDQ R8, R10
 
 nchunk:
@@ -538,8 +414,8 @@ nchunk:
 	JGE     npiece
 
 npair:
-	MOVBLZX (SI)(R8*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVBLZX (DX)(R8*1), AX
+	MOVO    (SI)(AX*1), X4
 	MOVO    X4, X5
 	PSHUFB  (DI), X5
 	PADDB   X5, X0
@@ -551,8 +427,8 @@ npair:
 	PADDB   X5, X2
 	PSHUFB  48(DI), X4
 	PADDB   X4, X3
-	MOVBLZX 1(SI)(R8*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVBLZX 1(DX)(R8*1), AX
+	MOVO    (SI)(AX*1), X4
 	MOVO    X4, X5
 	PSHUFB  64(DI), X5
 	PADDB   X5, X0
@@ -571,8 +447,8 @@ npair:
 	JG      npieces
 
 npiece:
-	MOVBLZX (SI)(R8*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVBLZX (DX)(R8*1), AX
+	MOVO    (SI)(AX*1), X4
 	MOVO    X4, X5
 	PSHUFB  (DI), X5
 	PADDB   X5, X0
@@ -588,8 +464,10 @@ npiece:
 	ADDQ    $0x01, R8
 
 npieces:
-	CMPQ    R11, $0x00
-	JNE     ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	MOVQ    264(SP), AX
 	PCMPEQW X4, X4
 	PSRLW   $0x08, X4
@@ -625,6 +503,8 @@ npieces:
 	MOVO    X0, 96(AX)
 	PADDW   112(AX), X1
 	MOVO    X1, 112(AX)
+	TESTQ   R9, R9
+	JEQ     nsummed
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -632,128 +512,16 @@ npieces:
 	MOVQ    $0x0000003f, R11
 
 ngo:
-	CMPQ      R8, R10
-	JNE       nchunk
-	ADDQ      72(DX), R8
-	DECQ      R9
-	JNE       nrow
-	MOVQ      264(SP), AX
-	PCMPEQW   X4, X4
-	PSRLW     $0x08, X4
-	MOVO      X0, X5
-	PAND      X4, X5
-	MOVO      X0, X0
-	PSRLW     $0x08, X0
-	PADDW     (AX), X5
-	MOVO      X5, (AX)
-	PADDW     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PAND      X4, X0
-	MOVO      X1, X1
-	PSRLW     $0x08, X1
-	PADDW     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDW     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PAND      X4, X0
-	MOVO      X2, X1
-	PSRLW     $0x08, X1
-	PADDW     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDW     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PAND      X4, X0
-	MOVO      X3, X1
-	PSRLW     $0x08, X1
-	PADDW     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDW     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVQ      104(DX), SI
-	MOVQ      120(DX), AX
-	MOVL      (AX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), R8
-	MOVOU     (R8), X1
-	MOVOU     16(R8), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     (CX), X0
-	MOVOU     16(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     32(CX), X0
-	MOVOU     48(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	MOVQ      AX, DI
-	MOVOU     32(R8), X1
-	MOVOU     48(R8), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     64(CX), X0
-	MOVOU     80(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     96(CX), X0
-	MOVOU     112(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, DI
-	MOVOU     64(R8), X1
-	MOVOU     80(R8), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     128(CX), X0
-	MOVOU     144(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     160(CX), X0
-	MOVOU     176(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	SHLQ      $0x20, AX
-	ORQ       AX, DI
-	MOVOU     96(R8), X1
-	MOVOU     112(R8), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     192(CX), X0
-	MOVOU     208(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     224(CX), X0
-	MOVOU     240(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	SHLQ      $0x30, AX
-	ORQ       AX, DI
-	MOVQ      $0xffffffffffffffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (SI)
-	ADDQ      8(DX), SI
-	MOVQ      SI, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       narrow
+	CMPQ R8, R10
+	JNE  nchunk
+	ADDQ 72(BX), R8
+	DECQ R9
+	JNE  nrow
+	JMP  nflush
+
+nsummed:
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	RET
@@ -764,21 +532,21 @@ TEXT ·convBits32SSSE3(SB), NOSPLIT, $272-8
 	LEAQ 8(SP), AX
 	ANDQ $-16, AX
 	MOVQ AX, 264(SP)
-	MOVQ job+0(FP), DX
-	LEAQ popcounts<>+0(SB), BX
+	MOVQ job+0(FP), BX
+	LEAQ popcounts<>+0(SB), SI
 
 wide:
-	CMPQ 80(DX), $0x04
+	CMPQ 80(BX), $0x04
 	JLT  narrow
-	MOVQ 112(DX), AX
-	MOVL (AX), SI
-	ADDQ 16(DX), SI
+	MOVQ 112(BX), AX
+	MOVL (AX), DX
+	ADDQ 16(BX), DX
 	MOVL 4(AX), DI
-	ADDQ 16(DX), DI
+	ADDQ 16(BX), DI
 	MOVL 8(AX), R8
-	ADDQ 16(DX), R8
+	ADDQ 16(BX), R8
 	MOVL 12(AX), R9
-	ADDQ 16(DX), R9
+	ADDQ 16(BX), R9
 	PXOR X0, X0
 	PXOR X1, X1
 	PXOR X2, X2
@@ -804,13 +572,13 @@ wide:
 	MOVO X6, 208(AX)
 	MOVO X7, 224(AX)
 	MOVO X7, 240(AX)
-	MOVQ 48(DX), R10
+	MOVQ 48(BX), R10
 	XORQ R11, R11
-	MOVQ 56(DX), R12
+	MOVQ 56(BX), R12
 	MOVQ $0x0000003f, R14
 
 wrow:
-	MOVQ 64(DX), R13
+	MOVQ 64(BX), R13
 	ADDQ R11, R13
 
 wchunk:
@@ -824,57 +592,57 @@ wchunk:
 	JGE     wpiece
 
 wpair:
-	MOVBLZX (SI)(R11*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVBLZX (DX)(R11*1), AX
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  (R10), X9
 	PADDB   X9, X0
 	PSHUFB  16(R10), X8
 	PADDB   X8, X1
 	MOVBLZX (DI)(R11*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  (R10), X9
 	PADDB   X9, X2
 	PSHUFB  16(R10), X8
 	PADDB   X8, X3
 	MOVBLZX (R8)(R11*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  (R10), X9
 	PADDB   X9, X4
 	PSHUFB  16(R10), X8
 	PADDB   X8, X5
 	MOVBLZX (R9)(R11*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  (R10), X9
 	PADDB   X9, X6
 	PSHUFB  16(R10), X8
 	PADDB   X8, X7
-	MOVBLZX 1(SI)(R11*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVBLZX 1(DX)(R11*1), AX
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  32(R10), X9
 	PADDB   X9, X0
 	PSHUFB  48(R10), X8
 	PADDB   X8, X1
 	MOVBLZX 1(DI)(R11*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  32(R10), X9
 	PADDB   X9, X2
 	PSHUFB  48(R10), X8
 	PADDB   X8, X3
 	MOVBLZX 1(R8)(R11*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  32(R10), X9
 	PADDB   X9, X4
 	PSHUFB  48(R10), X8
 	PADDB   X8, X5
 	MOVBLZX 1(R9)(R11*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  32(R10), X9
 	PADDB   X9, X6
@@ -887,29 +655,29 @@ wpair:
 	JG      wpieces
 
 wpiece:
-	MOVBLZX (SI)(R11*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVBLZX (DX)(R11*1), AX
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  (R10), X9
 	PADDB   X9, X0
 	PSHUFB  16(R10), X8
 	PADDB   X8, X1
 	MOVBLZX (DI)(R11*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  (R10), X9
 	PADDB   X9, X2
 	PSHUFB  16(R10), X8
 	PADDB   X8, X3
 	MOVBLZX (R8)(R11*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  (R10), X9
 	PADDB   X9, X4
 	PSHUFB  16(R10), X8
 	PADDB   X8, X5
 	MOVBLZX (R9)(R11*1), AX
-	MOVO    (BX)(AX*1), X8
+	MOVO    (SI)(AX*1), X8
 	MOVO    X8, X9
 	PSHUFB  (R10), X9
 	PADDB   X9, X6
@@ -919,8 +687,10 @@ wpiece:
 	ADDQ    $0x01, R11
 
 wpieces:
-	CMPQ    R14, $0x00
-	JNE     wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	MOVQ    264(SP), AX
 	PCMPEQW X8, X8
 	PSRLW   $0x08, X8
@@ -988,6 +758,8 @@ wpieces:
 	MOVO    X0, 224(AX)
 	PADDW   240(AX), X1
 	MOVO    X1, 240(AX)
+	TESTQ   R12, R12
+	JEQ     wsummed
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -999,83 +771,25 @@ wpieces:
 	MOVQ    $0x0000003f, R14
 
 wgo:
-	CMPQ      R11, R13
-	JNE       wchunk
-	ADDQ      72(DX), R11
-	DECQ      R12
-	JNE       wrow
-	MOVQ      264(SP), AX
-	PCMPEQW   X8, X8
-	PSRLW     $0x08, X8
-	MOVO      X0, X9
-	PAND      X8, X9
-	MOVO      X0, X0
-	PSRLW     $0x08, X0
-	PADDW     (AX), X9
-	MOVO      X9, (AX)
-	PADDW     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PAND      X8, X0
-	MOVO      X1, X1
-	PSRLW     $0x08, X1
-	PADDW     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDW     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PAND      X8, X0
-	MOVO      X2, X1
-	PSRLW     $0x08, X1
-	PADDW     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDW     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PAND      X8, X0
-	MOVO      X3, X1
-	PSRLW     $0x08, X1
-	PADDW     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDW     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVO      X4, X0
-	PAND      X8, X0
-	MOVO      X4, X1
-	PSRLW     $0x08, X1
-	PADDW     128(AX), X0
-	MOVO      X0, 128(AX)
-	PADDW     144(AX), X1
-	MOVO      X1, 144(AX)
-	MOVO      X5, X0
-	PAND      X8, X0
-	MOVO      X5, X1
-	PSRLW     $0x08, X1
-	PADDW     160(AX), X0
-	MOVO      X0, 160(AX)
-	PADDW     176(AX), X1
-	MOVO      X1, 176(AX)
-	MOVO      X6, X0
-	PAND      X8, X0
-	MOVO      X6, X1
-	PSRLW     $0x08, X1
-	PADDW     192(AX), X0
-	MOVO      X0, 192(AX)
-	PADDW     208(AX), X1
-	MOVO      X1, 208(AX)
-	MOVO      X7, X0
-	PAND      X8, X0
-	MOVO      X7, X1
-	PSRLW     $0x08, X1
-	PADDW     224(AX), X0
-	MOVO      X0, 224(AX)
-	PADDW     240(AX), X1
-	MOVO      X1, 240(AX)
-	MOVQ      104(DX), SI
-	MOVQ      120(DX), DI
-	MOVL      (DI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), R9
+	CMPQ R11, R13
+	JNE  wchunk
+	ADDQ 72(BX), R11
+	DECQ R12
+	JNE  wrow
+	JMP  wflush
+
+wsummed:
+	MOVQ $0x00000004, DX
+
+store:
+	MOVQ 104(BX), DI
+	MOVQ 120(BX), R8
+	MOVQ DX, R10
+	MOVQ 264(SP), R9
+
+pixel:
+	MOVL      (R8), CX
+	ADDQ      40(BX), CX
 	MOVOU     (R9), X1
 	MOVOU     16(R9), X0
 	MOVO      X1, X2
@@ -1091,7 +805,7 @@ wgo:
 	PCMPGTW   X0, X2
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
-	MOVQ      AX, R8
+	MOVQ      AX, R11
 	MOVOU     32(R9), X1
 	MOVOU     48(R9), X0
 	MOVO      X1, X2
@@ -1108,147 +822,29 @@ wgo:
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
 	SHLQ      $0x10, AX
-	ORQ       AX, R8
+	ORQ       AX, R11
 	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, R8
-	XORQ      88(DX), R8
-	MOVQ      R8, (SI)
-	ADDQ      8(DX), SI
-	MOVL      4(DI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), R9
-	MOVOU     64(R9), X1
-	MOVOU     80(R9), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     (CX), X0
-	MOVOU     16(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     32(CX), X0
-	MOVOU     48(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	MOVQ      AX, R8
-	MOVOU     96(R9), X1
-	MOVOU     112(R9), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     64(CX), X0
-	MOVOU     80(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     96(CX), X0
-	MOVOU     112(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, R8
-	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, R8
-	XORQ      88(DX), R8
-	MOVQ      R8, (SI)
-	ADDQ      8(DX), SI
-	MOVL      8(DI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), R9
-	MOVOU     128(R9), X1
-	MOVOU     144(R9), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     (CX), X0
-	MOVOU     16(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     32(CX), X0
-	MOVOU     48(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	MOVQ      AX, R8
-	MOVOU     160(R9), X1
-	MOVOU     176(R9), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     64(CX), X0
-	MOVOU     80(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     96(CX), X0
-	MOVOU     112(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, R8
-	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, R8
-	XORQ      88(DX), R8
-	MOVQ      R8, (SI)
-	ADDQ      8(DX), SI
-	MOVL      12(DI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), R8
-	MOVOU     192(R8), X1
-	MOVOU     208(R8), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     (CX), X0
-	MOVOU     16(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     32(CX), X0
-	MOVOU     48(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	MOVQ      AX, DI
-	MOVOU     224(R8), X1
-	MOVOU     240(R8), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     64(CX), X0
-	MOVOU     80(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     96(CX), X0
-	MOVOU     112(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, DI
-	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (SI)
-	ADDQ      8(DX), SI
-	MOVQ      SI, 104(DX)
-	ADDQ      $0x10, 112(DX)
-	ADDQ      $0x10, 120(DX)
-	SUBQ      $0x04, 80(DX)
+	XORQ      AX, R11
+	XORQ      88(BX), R11
+	MOVQ      R11, (DI)
+	ADDQ      8(BX), DI
+	ADDQ      $0x04, R8
+	ADDQ      $0x00000040, R9
+	DECQ      R10
+	JNE       pixel
+	MOVQ      DI, 104(BX)
+	SUBQ      DX, 80(BX)
+	SHLQ      $0x02, DX
+	ADDQ      DX, 112(BX)
+	ADDQ      DX, 120(BX)
 	JMP       wide
 
 narrow:
-	CMPQ 80(DX), $0x00
+	CMPQ 80(BX), $0x00
 	JEQ  done
-	MOVQ 112(DX), AX
-	MOVL (AX), SI
-	ADDQ 16(DX), SI
+	MOVQ 112(BX), AX
+	MOVL (AX), DX
+	ADDQ 16(BX), DX
 	PXOR X0, X0
 	PXOR X1, X1
 	MOVQ 264(SP), AX
@@ -1256,13 +852,13 @@ narrow:
 	MOVO X0, 16(AX)
 	MOVO X1, 32(AX)
 	MOVO X1, 48(AX)
-	MOVQ 48(DX), DI
+	MOVQ 48(BX), DI
 	XORQ R8, R8
-	MOVQ 56(DX), R9
+	MOVQ 56(BX), R9
 	MOVQ $0x0000003f, R11
 
 nrow:
-	MOVQ 64(DX), R10
+	MOVQ 64(BX), R10
 	ADDQ R8, R10
 
 nchunk:
@@ -1276,15 +872,15 @@ nchunk:
 	JGE     npiece
 
 npair:
-	MOVBLZX (SI)(R8*1), AX
-	MOVO    (BX)(AX*1), X2
+	MOVBLZX (DX)(R8*1), AX
+	MOVO    (SI)(AX*1), X2
 	MOVO    X2, X3
 	PSHUFB  (DI), X3
 	PADDB   X3, X0
 	PSHUFB  16(DI), X2
 	PADDB   X2, X1
-	MOVBLZX 1(SI)(R8*1), AX
-	MOVO    (BX)(AX*1), X2
+	MOVBLZX 1(DX)(R8*1), AX
+	MOVO    (SI)(AX*1), X2
 	MOVO    X2, X3
 	PSHUFB  32(DI), X3
 	PADDB   X3, X0
@@ -1297,8 +893,8 @@ npair:
 	JG      npieces
 
 npiece:
-	MOVBLZX (SI)(R8*1), AX
-	MOVO    (BX)(AX*1), X2
+	MOVBLZX (DX)(R8*1), AX
+	MOVO    (SI)(AX*1), X2
 	MOVO    X2, X3
 	PSHUFB  (DI), X3
 	PADDB   X3, X0
@@ -1308,8 +904,10 @@ npiece:
 	ADDQ    $0x01, R8
 
 npieces:
-	CMPQ    R11, $0x00
-	JNE     ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	MOVQ    264(SP), AX
 	PCMPEQW X2, X2
 	PSRLW   $0x08, X2
@@ -1329,83 +927,23 @@ npieces:
 	MOVO    X0, 32(AX)
 	PADDW   48(AX), X1
 	MOVO    X1, 48(AX)
+	TESTQ   R9, R9
+	JEQ     nsummed
 	PXOR    X0, X0
 	PXOR    X1, X1
 	MOVQ    $0x0000003f, R11
 
 ngo:
-	CMPQ      R8, R10
-	JNE       nchunk
-	ADDQ      72(DX), R8
-	DECQ      R9
-	JNE       nrow
-	MOVQ      264(SP), AX
-	PCMPEQW   X2, X2
-	PSRLW     $0x08, X2
-	MOVO      X0, X3
-	PAND      X2, X3
-	MOVO      X0, X0
-	PSRLW     $0x08, X0
-	PADDW     (AX), X3
-	MOVO      X3, (AX)
-	PADDW     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PAND      X2, X0
-	MOVO      X1, X1
-	PSRLW     $0x08, X1
-	PADDW     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDW     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVQ      104(DX), SI
-	MOVQ      120(DX), AX
-	MOVL      (AX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), R8
-	MOVOU     (R8), X1
-	MOVOU     16(R8), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     (CX), X0
-	MOVOU     16(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     32(CX), X0
-	MOVOU     48(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	MOVQ      AX, DI
-	MOVOU     32(R8), X1
-	MOVOU     48(R8), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     64(CX), X0
-	MOVOU     80(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     96(CX), X0
-	MOVOU     112(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, DI
-	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (SI)
-	ADDQ      8(DX), SI
-	MOVQ      SI, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       narrow
+	CMPQ R8, R10
+	JNE  nchunk
+	ADDQ 72(BX), R8
+	DECQ R9
+	JNE  nrow
+	JMP  nflush
+
+nsummed:
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	RET
@@ -1416,21 +954,21 @@ TEXT ·convBits16SSSE3(SB), NOSPLIT, $144-8
 	LEAQ 8(SP), AX
 	ANDQ $-16, AX
 	MOVQ AX, 136(SP)
-	MOVQ job+0(FP), DX
-	LEAQ popcounts<>+0(SB), BX
+	MOVQ job+0(FP), BX
+	LEAQ popcounts<>+0(SB), SI
 
 wide:
-	CMPQ 80(DX), $0x04
+	CMPQ 80(BX), $0x04
 	JLT  narrow
-	MOVQ 112(DX), AX
-	MOVL (AX), SI
-	ADDQ 16(DX), SI
+	MOVQ 112(BX), AX
+	MOVL (AX), DX
+	ADDQ 16(BX), DX
 	MOVL 4(AX), DI
-	ADDQ 16(DX), DI
+	ADDQ 16(BX), DI
 	MOVL 8(AX), R8
-	ADDQ 16(DX), R8
+	ADDQ 16(BX), R8
 	MOVL 12(AX), R9
-	ADDQ 16(DX), R9
+	ADDQ 16(BX), R9
 	PXOR X0, X0
 	PXOR X1, X1
 	PXOR X2, X2
@@ -1444,13 +982,13 @@ wide:
 	MOVO X2, 80(AX)
 	MOVO X3, 96(AX)
 	MOVO X3, 112(AX)
-	MOVQ 48(DX), R10
+	MOVQ 48(BX), R10
 	XORQ R11, R11
-	MOVQ 56(DX), R12
+	MOVQ 56(BX), R12
 	MOVQ $0x0000003f, R14
 
 wrow:
-	MOVQ 64(DX), R13
+	MOVQ 64(BX), R13
 	ADDQ R11, R13
 
 wchunk:
@@ -1464,36 +1002,36 @@ wchunk:
 	JGE     wpiece
 
 wpair:
-	MOVBLZX (SI)(R11*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVBLZX (DX)(R11*1), AX
+	MOVO    (SI)(AX*1), X4
 	PSHUFB  (R10), X4
 	PADDB   X4, X0
 	MOVBLZX (DI)(R11*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVO    (SI)(AX*1), X4
 	PSHUFB  (R10), X4
 	PADDB   X4, X1
 	MOVBLZX (R8)(R11*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVO    (SI)(AX*1), X4
 	PSHUFB  (R10), X4
 	PADDB   X4, X2
 	MOVBLZX (R9)(R11*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVO    (SI)(AX*1), X4
 	PSHUFB  (R10), X4
 	PADDB   X4, X3
-	MOVBLZX 1(SI)(R11*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVBLZX 1(DX)(R11*1), AX
+	MOVO    (SI)(AX*1), X4
 	PSHUFB  16(R10), X4
 	PADDB   X4, X0
 	MOVBLZX 1(DI)(R11*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVO    (SI)(AX*1), X4
 	PSHUFB  16(R10), X4
 	PADDB   X4, X1
 	MOVBLZX 1(R8)(R11*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVO    (SI)(AX*1), X4
 	PSHUFB  16(R10), X4
 	PADDB   X4, X2
 	MOVBLZX 1(R9)(R11*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVO    (SI)(AX*1), X4
 	PSHUFB  16(R10), X4
 	PADDB   X4, X3
 	ADDQ    $0x00000020, R10
@@ -1503,28 +1041,30 @@ wpair:
 	JG      wpieces
 
 wpiece:
-	MOVBLZX (SI)(R11*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVBLZX (DX)(R11*1), AX
+	MOVO    (SI)(AX*1), X4
 	PSHUFB  (R10), X4
 	PADDB   X4, X0
 	MOVBLZX (DI)(R11*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVO    (SI)(AX*1), X4
 	PSHUFB  (R10), X4
 	PADDB   X4, X1
 	MOVBLZX (R8)(R11*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVO    (SI)(AX*1), X4
 	PSHUFB  (R10), X4
 	PADDB   X4, X2
 	MOVBLZX (R9)(R11*1), AX
-	MOVO    (BX)(AX*1), X4
+	MOVO    (SI)(AX*1), X4
 	PSHUFB  (R10), X4
 	PADDB   X4, X3
 	ADDQ    $0x00000010, R10
 	ADDQ    $0x01, R11
 
 wpieces:
-	CMPQ    R14, $0x00
-	JNE     wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	MOVQ    136(SP), AX
 	PCMPEQW X4, X4
 	PSRLW   $0x08, X4
@@ -1560,6 +1100,8 @@ wpieces:
 	MOVO    X0, 96(AX)
 	PADDW   112(AX), X1
 	MOVO    X1, 112(AX)
+	TESTQ   R12, R12
+	JEQ     wsummed
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -1567,53 +1109,27 @@ wpieces:
 	MOVQ    $0x0000003f, R14
 
 wgo:
-	CMPQ      R11, R13
-	JNE       wchunk
-	ADDQ      72(DX), R11
-	DECQ      R12
-	JNE       wrow
-	MOVQ      136(SP), AX
-	PCMPEQW   X4, X4
-	PSRLW     $0x08, X4
-	MOVO      X0, X5
-	PAND      X4, X5
-	MOVO      X0, X0
-	PSRLW     $0x08, X0
-	PADDW     (AX), X5
-	MOVO      X5, (AX)
-	PADDW     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PAND      X4, X0
-	MOVO      X1, X1
-	PSRLW     $0x08, X1
-	PADDW     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDW     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PAND      X4, X0
-	MOVO      X2, X1
-	PSRLW     $0x08, X1
-	PADDW     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDW     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PAND      X4, X0
-	MOVO      X3, X1
-	PSRLW     $0x08, X1
-	PADDW     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDW     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVQ      104(DX), SI
-	MOVQ      120(DX), DI
-	MOVL      (DI), CX
-	ADDQ      40(DX), CX
-	MOVQ      136(SP), AX
-	MOVOU     (AX), X1
-	MOVOU     16(AX), X0
+	CMPQ R11, R13
+	JNE  wchunk
+	ADDQ 72(BX), R11
+	DECQ R12
+	JNE  wrow
+	JMP  wflush
+
+wsummed:
+	MOVQ $0x00000004, DX
+
+store:
+	MOVQ 104(BX), DI
+	MOVQ 120(BX), R8
+	MOVQ DX, R10
+	MOVQ 136(SP), R9
+
+pixel:
+	MOVL      (R8), CX
+	ADDQ      40(BX), CX
+	MOVOU     (R9), X1
+	MOVOU     16(R9), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1629,101 +1145,37 @@ wgo:
 	PMOVMSKB  X1, AX
 	MOVQ      $0x000000000000ffff, CX
 	XORQ      CX, AX
-	XORQ      88(DX), AX
-	MOVQ      AX, (SI)
-	ADDQ      8(DX), SI
-	MOVL      4(DI), CX
-	ADDQ      40(DX), CX
-	MOVQ      136(SP), AX
-	MOVOU     32(AX), X1
-	MOVOU     48(AX), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     (CX), X0
-	MOVOU     16(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     32(CX), X0
-	MOVOU     48(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	MOVQ      $0x000000000000ffff, CX
-	XORQ      CX, AX
-	XORQ      88(DX), AX
-	MOVQ      AX, (SI)
-	ADDQ      8(DX), SI
-	MOVL      8(DI), CX
-	ADDQ      40(DX), CX
-	MOVQ      136(SP), AX
-	MOVOU     64(AX), X1
-	MOVOU     80(AX), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     (CX), X0
-	MOVOU     16(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     32(CX), X0
-	MOVOU     48(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	MOVQ      $0x000000000000ffff, CX
-	XORQ      CX, AX
-	XORQ      88(DX), AX
-	MOVQ      AX, (SI)
-	ADDQ      8(DX), SI
-	MOVL      12(DI), CX
-	ADDQ      40(DX), CX
-	MOVQ      136(SP), AX
-	MOVOU     96(AX), X1
-	MOVOU     112(AX), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     (CX), X0
-	MOVOU     16(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     32(CX), X0
-	MOVOU     48(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	MOVQ      $0x000000000000ffff, CX
-	XORQ      CX, AX
-	XORQ      88(DX), AX
-	MOVQ      AX, (SI)
-	ADDQ      8(DX), SI
-	MOVQ      SI, 104(DX)
-	ADDQ      $0x10, 112(DX)
-	ADDQ      $0x10, 120(DX)
-	SUBQ      $0x04, 80(DX)
+	XORQ      88(BX), AX
+	MOVQ      AX, (DI)
+	ADDQ      8(BX), DI
+	ADDQ      $0x04, R8
+	ADDQ      $0x00000020, R9
+	DECQ      R10
+	JNE       pixel
+	MOVQ      DI, 104(BX)
+	SUBQ      DX, 80(BX)
+	SHLQ      $0x02, DX
+	ADDQ      DX, 112(BX)
+	ADDQ      DX, 120(BX)
 	JMP       wide
 
 narrow:
-	CMPQ 80(DX), $0x00
+	CMPQ 80(BX), $0x00
 	JEQ  done
-	MOVQ 112(DX), AX
-	MOVL (AX), SI
-	ADDQ 16(DX), SI
+	MOVQ 112(BX), AX
+	MOVL (AX), DX
+	ADDQ 16(BX), DX
 	PXOR X0, X0
 	MOVQ 136(SP), AX
 	MOVO X0, (AX)
 	MOVO X0, 16(AX)
-	MOVQ 48(DX), DI
+	MOVQ 48(BX), DI
 	XORQ R8, R8
-	MOVQ 56(DX), R9
+	MOVQ 56(BX), R9
 	MOVQ $0x0000003f, R11
 
 nrow:
-	MOVQ 64(DX), R10
+	MOVQ 64(BX), R10
 	ADDQ R8, R10
 
 nchunk:
@@ -1737,12 +1189,12 @@ nchunk:
 	JGE     npiece
 
 npair:
-	MOVBLZX (SI)(R8*1), AX
-	MOVO    (BX)(AX*1), X1
+	MOVBLZX (DX)(R8*1), AX
+	MOVO    (SI)(AX*1), X1
 	PSHUFB  (DI), X1
 	PADDB   X1, X0
-	MOVBLZX 1(SI)(R8*1), AX
-	MOVO    (BX)(AX*1), X1
+	MOVBLZX 1(DX)(R8*1), AX
+	MOVO    (SI)(AX*1), X1
 	PSHUFB  16(DI), X1
 	PADDB   X1, X0
 	ADDQ    $0x00000020, DI
@@ -1752,16 +1204,18 @@ npair:
 	JG      npieces
 
 npiece:
-	MOVBLZX (SI)(R8*1), AX
-	MOVO    (BX)(AX*1), X1
+	MOVBLZX (DX)(R8*1), AX
+	MOVO    (SI)(AX*1), X1
 	PSHUFB  (DI), X1
 	PADDB   X1, X0
 	ADDQ    $0x00000010, DI
 	ADDQ    $0x01, R8
 
 npieces:
-	CMPQ    R11, $0x00
-	JNE     ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	MOVQ    136(SP), AX
 	PCMPEQW X1, X1
 	PSRLW   $0x08, X1
@@ -1773,56 +1227,22 @@ npieces:
 	MOVO    X2, (AX)
 	PADDW   16(AX), X0
 	MOVO    X0, 16(AX)
+	TESTQ   R9, R9
+	JEQ     nsummed
 	PXOR    X0, X0
 	MOVQ    $0x0000003f, R11
 
 ngo:
-	CMPQ      R8, R10
-	JNE       nchunk
-	ADDQ      72(DX), R8
-	DECQ      R9
-	JNE       nrow
-	MOVQ      136(SP), AX
-	PCMPEQW   X1, X1
-	PSRLW     $0x08, X1
-	MOVO      X0, X2
-	PAND      X1, X2
-	MOVO      X0, X0
-	PSRLW     $0x08, X0
-	PADDW     (AX), X2
-	MOVO      X2, (AX)
-	PADDW     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVQ      104(DX), SI
-	MOVQ      120(DX), AX
-	MOVL      (AX), CX
-	ADDQ      40(DX), CX
-	MOVQ      136(SP), AX
-	MOVOU     (AX), X1
-	MOVOU     16(AX), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	MOVOU     (CX), X0
-	MOVOU     16(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X1
-	MOVOU     32(CX), X0
-	MOVOU     48(CX), X3
-	PACKSSLW  X3, X0
-	PCMPGTW   X0, X2
-	PACKSSWB  X2, X1
-	PMOVMSKB  X1, AX
-	MOVQ      $0x000000000000ffff, CX
-	XORQ      CX, AX
-	XORQ      88(DX), AX
-	MOVQ      AX, (SI)
-	ADDQ      8(DX), SI
-	MOVQ      SI, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       narrow
+	CMPQ R8, R10
+	JNE  nchunk
+	ADDQ 72(BX), R8
+	DECQ R9
+	JNE  nrow
+	JMP  nflush
+
+nsummed:
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	RET
@@ -1978,8 +1398,10 @@ wpiece:
 	ADDQ    $0x01, R9
 
 wpieces:
-	CMPQ    R12, $0x00
-	JNE     wgo
+	CMPQ R12, $0x00
+	JNE  wgo
+
+wflush:
 	MOVQ    264(SP), AX
 	PCMPEQW X8, X8
 	PSRLW   $0x08, X8
@@ -2047,6 +1469,8 @@ wpieces:
 	MOVO    X0, 224(AX)
 	PADDW   240(AX), X1
 	MOVO    X1, 240(AX)
+	TESTQ   R10, R10
+	JEQ     wsummed
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -2058,85 +1482,27 @@ wpieces:
 	MOVQ    $0x0000003f, R12
 
 wgo:
-	CMPQ      R9, R11
-	JNE       wchunk
-	ADDQ      72(DX), R9
-	DECQ      R10
-	JNE       wrow
-	MOVQ      264(SP), AX
-	PCMPEQW   X8, X8
-	PSRLW     $0x08, X8
-	MOVO      X0, X9
-	PAND      X8, X9
-	MOVO      X0, X0
-	PSRLW     $0x08, X0
-	PADDW     (AX), X9
-	MOVO      X9, (AX)
-	PADDW     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PAND      X8, X0
-	MOVO      X1, X1
-	PSRLW     $0x08, X1
-	PADDW     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDW     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PAND      X8, X0
-	MOVO      X2, X1
-	PSRLW     $0x08, X1
-	PADDW     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDW     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PAND      X8, X0
-	MOVO      X3, X1
-	PSRLW     $0x08, X1
-	PADDW     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDW     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVO      X4, X0
-	PAND      X8, X0
-	MOVO      X4, X1
-	PSRLW     $0x08, X1
-	PADDW     128(AX), X0
-	MOVO      X0, 128(AX)
-	PADDW     144(AX), X1
-	MOVO      X1, 144(AX)
-	MOVO      X5, X0
-	PAND      X8, X0
-	MOVO      X5, X1
-	PSRLW     $0x08, X1
-	PADDW     160(AX), X0
-	MOVO      X0, 160(AX)
-	PADDW     176(AX), X1
-	MOVO      X1, 176(AX)
-	MOVO      X6, X0
-	PAND      X8, X0
-	MOVO      X6, X1
-	PSRLW     $0x08, X1
-	PADDW     192(AX), X0
-	MOVO      X0, 192(AX)
-	PADDW     208(AX), X1
-	MOVO      X1, 208(AX)
-	MOVO      X7, X0
-	PAND      X8, X0
-	MOVO      X7, X1
-	PSRLW     $0x08, X1
-	PADDW     224(AX), X0
-	MOVO      X0, 224(AX)
-	PADDW     240(AX), X1
-	MOVO      X1, 240(AX)
-	MOVQ      104(DX), AX
-	MOVQ      120(DX), SI
-	MOVL      (SI), CX
+	CMPQ R9, R11
+	JNE  wchunk
+	ADDQ 72(DX), R9
+	DECQ R10
+	JNE  wrow
+	JMP  wflush
+
+wsummed:
+	MOVQ $0x00000002, AX
+
+store:
+	MOVQ 104(DX), SI
+	MOVQ 120(DX), DI
+	MOVQ AX, R9
+	MOVQ 264(SP), R8
+
+pixel:
+	MOVL      (DI), CX
 	ADDQ      40(DX), CX
-	MOVQ      264(SP), DI
-	MOVOU     (DI), X1
-	MOVOU     16(DI), X0
+	MOVOU     (R8), X1
+	MOVOU     16(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2147,24 +1513,24 @@ wgo:
 	PADDL     X1, X1
 	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (AX)
+	MOVOU     X4, (SI)
 	PADDL     X3, X3
 	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(AX)
+	MOVOU     X1, 16(SI)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
 	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(AX)
+	MOVOU     X0, 32(SI)
 	PADDL     X1, X1
 	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(AX)
-	MOVOU     32(DI), X1
-	MOVOU     48(DI), X0
+	MOVOU     X0, 48(SI)
+	MOVOU     32(R8), X1
+	MOVOU     48(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2175,24 +1541,24 @@ wgo:
 	PADDL     X1, X1
 	MOVOU     64(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 64(AX)
+	MOVOU     X4, 64(SI)
 	PADDL     X3, X3
 	MOVOU     80(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 80(AX)
+	MOVOU     X1, 80(SI)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
 	MOVOU     96(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 96(AX)
+	MOVOU     X0, 96(SI)
 	PADDL     X1, X1
 	MOVOU     112(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 112(AX)
-	MOVOU     64(DI), X1
-	MOVOU     80(DI), X0
+	MOVOU     X0, 112(SI)
+	MOVOU     64(R8), X1
+	MOVOU     80(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2203,24 +1569,24 @@ wgo:
 	PADDL     X1, X1
 	MOVOU     128(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 128(AX)
+	MOVOU     X4, 128(SI)
 	PADDL     X3, X3
 	MOVOU     144(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 144(AX)
+	MOVOU     X1, 144(SI)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
 	MOVOU     160(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 160(AX)
+	MOVOU     X0, 160(SI)
 	PADDL     X1, X1
 	MOVOU     176(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 176(AX)
-	MOVOU     96(DI), X1
-	MOVOU     112(DI), X0
+	MOVOU     X0, 176(SI)
+	MOVOU     96(R8), X1
+	MOVOU     112(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2231,143 +1597,32 @@ wgo:
 	PADDL     X1, X1
 	MOVOU     192(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 192(AX)
+	MOVOU     X4, 192(SI)
 	PADDL     X3, X3
 	MOVOU     208(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 208(AX)
+	MOVOU     X1, 208(SI)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
 	MOVOU     224(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 224(AX)
+	MOVOU     X0, 224(SI)
 	PADDL     X1, X1
 	MOVOU     240(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 240(AX)
-	ADDQ      8(DX), AX
-	MOVL      4(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), SI
-	MOVOU     128(SI), X1
-	MOVOU     144(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     (CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, (AX)
-	PADDL     X3, X3
-	MOVOU     16(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 16(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     32(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 32(AX)
-	PADDL     X1, X1
-	MOVOU     48(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 48(AX)
-	MOVOU     160(SI), X1
-	MOVOU     176(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     64(CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, 64(AX)
-	PADDL     X3, X3
-	MOVOU     80(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 80(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     96(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 96(AX)
-	PADDL     X1, X1
-	MOVOU     112(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 112(AX)
-	MOVOU     192(SI), X1
-	MOVOU     208(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     128(CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, 128(AX)
-	PADDL     X3, X3
-	MOVOU     144(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 144(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     160(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 160(AX)
-	PADDL     X1, X1
-	MOVOU     176(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 176(AX)
-	MOVOU     224(SI), X1
-	MOVOU     240(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     192(CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, 192(AX)
-	PADDL     X3, X3
-	MOVOU     208(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 208(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     224(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 224(AX)
-	PADDL     X1, X1
-	MOVOU     240(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 240(AX)
-	ADDQ      8(DX), AX
-	MOVQ      AX, 104(DX)
-	ADDQ      $0x08, 112(DX)
-	ADDQ      $0x08, 120(DX)
-	SUBQ      $0x02, 80(DX)
+	MOVOU     X0, 240(SI)
+	ADDQ      8(DX), SI
+	ADDQ      $0x04, DI
+	ADDQ      $0x00000080, R8
+	DECQ      R9
+	JNE       pixel
+	MOVQ      SI, 104(DX)
+	SUBQ      AX, 80(DX)
+	SHLQ      $0x02, AX
+	ADDQ      AX, 112(DX)
+	ADDQ      AX, 120(DX)
 	JMP       wide
 
 narrow:
@@ -2459,8 +1714,10 @@ npiece:
 	ADDQ    $0x01, R8
 
 npieces:
-	CMPQ    R11, $0x00
-	JNE     ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	MOVQ    264(SP), AX
 	PCMPEQW X4, X4
 	PSRLW   $0x08, X4
@@ -2496,6 +1753,8 @@ npieces:
 	MOVO    X0, 96(AX)
 	PADDW   112(AX), X1
 	MOVO    X1, 112(AX)
+	TESTQ   R9, R9
+	JEQ     nsummed
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -2503,169 +1762,16 @@ npieces:
 	MOVQ    $0x0000003f, R11
 
 ngo:
-	CMPQ      R8, R10
-	JNE       nchunk
-	ADDQ      72(DX), R8
-	DECQ      R9
-	JNE       nrow
-	MOVQ      264(SP), AX
-	PCMPEQW   X4, X4
-	PSRLW     $0x08, X4
-	MOVO      X0, X5
-	PAND      X4, X5
-	MOVO      X0, X0
-	PSRLW     $0x08, X0
-	PADDW     (AX), X5
-	MOVO      X5, (AX)
-	PADDW     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PAND      X4, X0
-	MOVO      X1, X1
-	PSRLW     $0x08, X1
-	PADDW     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDW     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PAND      X4, X0
-	MOVO      X2, X1
-	PSRLW     $0x08, X1
-	PADDW     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDW     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PAND      X4, X0
-	MOVO      X3, X1
-	PSRLW     $0x08, X1
-	PADDW     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDW     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVQ      104(DX), AX
-	MOVQ      120(DX), CX
-	MOVL      (CX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), SI
-	MOVOU     (SI), X1
-	MOVOU     16(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     (CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, (AX)
-	PADDL     X3, X3
-	MOVOU     16(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 16(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     32(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 32(AX)
-	PADDL     X1, X1
-	MOVOU     48(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 48(AX)
-	MOVOU     32(SI), X1
-	MOVOU     48(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     64(CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, 64(AX)
-	PADDL     X3, X3
-	MOVOU     80(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 80(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     96(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 96(AX)
-	PADDL     X1, X1
-	MOVOU     112(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 112(AX)
-	MOVOU     64(SI), X1
-	MOVOU     80(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     128(CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, 128(AX)
-	PADDL     X3, X3
-	MOVOU     144(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 144(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     160(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 160(AX)
-	PADDL     X1, X1
-	MOVOU     176(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 176(AX)
-	MOVOU     96(SI), X1
-	MOVOU     112(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     192(CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, 192(AX)
-	PADDL     X3, X3
-	MOVOU     208(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 208(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     224(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 224(AX)
-	PADDL     X1, X1
-	MOVOU     240(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 240(AX)
-	ADDQ      8(DX), AX
-	MOVQ      AX, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       narrow
+	CMPQ R8, R10
+	JNE  nchunk
+	ADDQ 72(DX), R8
+	DECQ R9
+	JNE  nrow
+	JMP  nflush
+
+nsummed:
+	MOVQ $0x00000001, AX
+	JMP  store
 
 done:
 	RET
@@ -2831,8 +1937,10 @@ wpiece:
 	ADDQ    $0x01, R11
 
 wpieces:
-	CMPQ    R14, $0x00
-	JNE     wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	MOVQ    264(SP), AX
 	PCMPEQW X8, X8
 	PSRLW   $0x08, X8
@@ -2900,6 +2008,8 @@ wpieces:
 	MOVO    X0, 224(AX)
 	PADDW   240(AX), X1
 	MOVO    X1, 240(AX)
+	TESTQ   R12, R12
+	JEQ     wsummed
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -2911,85 +2021,27 @@ wpieces:
 	MOVQ    $0x0000003f, R14
 
 wgo:
-	CMPQ      R11, R13
-	JNE       wchunk
-	ADDQ      72(DX), R11
-	DECQ      R12
-	JNE       wrow
-	MOVQ      264(SP), AX
-	PCMPEQW   X8, X8
-	PSRLW     $0x08, X8
-	MOVO      X0, X9
-	PAND      X8, X9
-	MOVO      X0, X0
-	PSRLW     $0x08, X0
-	PADDW     (AX), X9
-	MOVO      X9, (AX)
-	PADDW     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PAND      X8, X0
-	MOVO      X1, X1
-	PSRLW     $0x08, X1
-	PADDW     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDW     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PAND      X8, X0
-	MOVO      X2, X1
-	PSRLW     $0x08, X1
-	PADDW     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDW     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PAND      X8, X0
-	MOVO      X3, X1
-	PSRLW     $0x08, X1
-	PADDW     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDW     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVO      X4, X0
-	PAND      X8, X0
-	MOVO      X4, X1
-	PSRLW     $0x08, X1
-	PADDW     128(AX), X0
-	MOVO      X0, 128(AX)
-	PADDW     144(AX), X1
-	MOVO      X1, 144(AX)
-	MOVO      X5, X0
-	PAND      X8, X0
-	MOVO      X5, X1
-	PSRLW     $0x08, X1
-	PADDW     160(AX), X0
-	MOVO      X0, 160(AX)
-	PADDW     176(AX), X1
-	MOVO      X1, 176(AX)
-	MOVO      X6, X0
-	PAND      X8, X0
-	MOVO      X6, X1
-	PSRLW     $0x08, X1
-	PADDW     192(AX), X0
-	MOVO      X0, 192(AX)
-	PADDW     208(AX), X1
-	MOVO      X1, 208(AX)
-	MOVO      X7, X0
-	PAND      X8, X0
-	MOVO      X7, X1
-	PSRLW     $0x08, X1
-	PADDW     224(AX), X0
-	MOVO      X0, 224(AX)
-	PADDW     240(AX), X1
-	MOVO      X1, 240(AX)
-	MOVQ      104(DX), AX
-	MOVQ      120(DX), SI
-	MOVL      (SI), CX
+	CMPQ R11, R13
+	JNE  wchunk
+	ADDQ 72(DX), R11
+	DECQ R12
+	JNE  wrow
+	JMP  wflush
+
+wsummed:
+	MOVQ $0x00000004, AX
+
+store:
+	MOVQ 104(DX), SI
+	MOVQ 120(DX), DI
+	MOVQ AX, R9
+	MOVQ 264(SP), R8
+
+pixel:
+	MOVL      (DI), CX
 	ADDQ      40(DX), CX
-	MOVQ      264(SP), DI
-	MOVOU     (DI), X1
-	MOVOU     16(DI), X0
+	MOVOU     (R8), X1
+	MOVOU     16(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3000,24 +2052,24 @@ wgo:
 	PADDL     X1, X1
 	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (AX)
+	MOVOU     X4, (SI)
 	PADDL     X3, X3
 	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(AX)
+	MOVOU     X1, 16(SI)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
 	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(AX)
+	MOVOU     X0, 32(SI)
 	PADDL     X1, X1
 	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(AX)
-	MOVOU     32(DI), X1
-	MOVOU     48(DI), X0
+	MOVOU     X0, 48(SI)
+	MOVOU     32(R8), X1
+	MOVOU     48(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3028,207 +2080,32 @@ wgo:
 	PADDL     X1, X1
 	MOVOU     64(CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, 64(AX)
+	MOVOU     X4, 64(SI)
 	PADDL     X3, X3
 	MOVOU     80(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 80(AX)
+	MOVOU     X1, 80(SI)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
 	MOVOU     96(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 96(AX)
+	MOVOU     X0, 96(SI)
 	PADDL     X1, X1
 	MOVOU     112(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 112(AX)
-	ADDQ      8(DX), AX
-	MOVL      4(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), DI
-	MOVOU     64(DI), X1
-	MOVOU     80(DI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     (CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, (AX)
-	PADDL     X3, X3
-	MOVOU     16(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 16(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     32(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 32(AX)
-	PADDL     X1, X1
-	MOVOU     48(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 48(AX)
-	MOVOU     96(DI), X1
-	MOVOU     112(DI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     64(CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, 64(AX)
-	PADDL     X3, X3
-	MOVOU     80(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 80(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     96(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 96(AX)
-	PADDL     X1, X1
-	MOVOU     112(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 112(AX)
-	ADDQ      8(DX), AX
-	MOVL      8(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), DI
-	MOVOU     128(DI), X1
-	MOVOU     144(DI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     (CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, (AX)
-	PADDL     X3, X3
-	MOVOU     16(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 16(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     32(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 32(AX)
-	PADDL     X1, X1
-	MOVOU     48(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 48(AX)
-	MOVOU     160(DI), X1
-	MOVOU     176(DI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     64(CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, 64(AX)
-	PADDL     X3, X3
-	MOVOU     80(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 80(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     96(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 96(AX)
-	PADDL     X1, X1
-	MOVOU     112(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 112(AX)
-	ADDQ      8(DX), AX
-	MOVL      12(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), SI
-	MOVOU     192(SI), X1
-	MOVOU     208(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     (CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, (AX)
-	PADDL     X3, X3
-	MOVOU     16(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 16(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     32(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 32(AX)
-	PADDL     X1, X1
-	MOVOU     48(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 48(AX)
-	MOVOU     224(SI), X1
-	MOVOU     240(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     64(CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, 64(AX)
-	PADDL     X3, X3
-	MOVOU     80(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 80(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     96(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 96(AX)
-	PADDL     X1, X1
-	MOVOU     112(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 112(AX)
-	ADDQ      8(DX), AX
-	MOVQ      AX, 104(DX)
-	ADDQ      $0x10, 112(DX)
-	ADDQ      $0x10, 120(DX)
-	SUBQ      $0x04, 80(DX)
+	MOVOU     X0, 112(SI)
+	ADDQ      8(DX), SI
+	ADDQ      $0x04, DI
+	ADDQ      $0x00000040, R8
+	DECQ      R9
+	JNE       pixel
+	MOVQ      SI, 104(DX)
+	SUBQ      AX, 80(DX)
+	SHLQ      $0x02, AX
+	ADDQ      AX, 112(DX)
+	ADDQ      AX, 120(DX)
 	JMP       wide
 
 narrow:
@@ -3296,8 +2173,10 @@ npiece:
 	ADDQ    $0x01, R8
 
 npieces:
-	CMPQ    R11, $0x00
-	JNE     ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	MOVQ    264(SP), AX
 	PCMPEQW X2, X2
 	PSRLW   $0x08, X2
@@ -3317,102 +2196,23 @@ npieces:
 	MOVO    X0, 32(AX)
 	PADDW   48(AX), X1
 	MOVO    X1, 48(AX)
+	TESTQ   R9, R9
+	JEQ     nsummed
 	PXOR    X0, X0
 	PXOR    X1, X1
 	MOVQ    $0x0000003f, R11
 
 ngo:
-	CMPQ      R8, R10
-	JNE       nchunk
-	ADDQ      72(DX), R8
-	DECQ      R9
-	JNE       nrow
-	MOVQ      264(SP), AX
-	PCMPEQW   X2, X2
-	PSRLW     $0x08, X2
-	MOVO      X0, X3
-	PAND      X2, X3
-	MOVO      X0, X0
-	PSRLW     $0x08, X0
-	PADDW     (AX), X3
-	MOVO      X3, (AX)
-	PADDW     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PAND      X2, X0
-	MOVO      X1, X1
-	PSRLW     $0x08, X1
-	PADDW     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDW     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVQ      104(DX), AX
-	MOVQ      120(DX), CX
-	MOVL      (CX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), SI
-	MOVOU     (SI), X1
-	MOVOU     16(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     (CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, (AX)
-	PADDL     X3, X3
-	MOVOU     16(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 16(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     32(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 32(AX)
-	PADDL     X1, X1
-	MOVOU     48(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 48(AX)
-	MOVOU     32(SI), X1
-	MOVOU     48(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     64(CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, 64(AX)
-	PADDL     X3, X3
-	MOVOU     80(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 80(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     96(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 96(AX)
-	PADDL     X1, X1
-	MOVOU     112(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 112(AX)
-	ADDQ      8(DX), AX
-	MOVQ      AX, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       narrow
+	CMPQ R8, R10
+	JNE  nchunk
+	ADDQ 72(DX), R8
+	DECQ R9
+	JNE  nrow
+	JMP  nflush
+
+nsummed:
+	MOVQ $0x00000001, AX
+	JMP  store
 
 done:
 	RET
@@ -3530,8 +2330,10 @@ wpiece:
 	ADDQ    $0x01, R11
 
 wpieces:
-	CMPQ    R14, $0x00
-	JNE     wgo
+	CMPQ R14, $0x00
+	JNE  wgo
+
+wflush:
 	MOVQ    136(SP), AX
 	PCMPEQW X4, X4
 	PSRLW   $0x08, X4
@@ -3567,6 +2369,8 @@ wpieces:
 	MOVO    X0, 96(AX)
 	PADDW   112(AX), X1
 	MOVO    X1, 112(AX)
+	TESTQ   R12, R12
+	JEQ     wsummed
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -3574,53 +2378,27 @@ wpieces:
 	MOVQ    $0x0000003f, R14
 
 wgo:
-	CMPQ      R11, R13
-	JNE       wchunk
-	ADDQ      72(DX), R11
-	DECQ      R12
-	JNE       wrow
-	MOVQ      136(SP), AX
-	PCMPEQW   X4, X4
-	PSRLW     $0x08, X4
-	MOVO      X0, X5
-	PAND      X4, X5
-	MOVO      X0, X0
-	PSRLW     $0x08, X0
-	PADDW     (AX), X5
-	MOVO      X5, (AX)
-	PADDW     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PAND      X4, X0
-	MOVO      X1, X1
-	PSRLW     $0x08, X1
-	PADDW     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDW     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PAND      X4, X0
-	MOVO      X2, X1
-	PSRLW     $0x08, X1
-	PADDW     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDW     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PAND      X4, X0
-	MOVO      X3, X1
-	PSRLW     $0x08, X1
-	PADDW     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDW     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVQ      104(DX), AX
-	MOVQ      120(DX), SI
-	MOVL      (SI), CX
+	CMPQ R11, R13
+	JNE  wchunk
+	ADDQ 72(DX), R11
+	DECQ R12
+	JNE  wrow
+	JMP  wflush
+
+wsummed:
+	MOVQ $0x00000004, AX
+
+store:
+	MOVQ 104(DX), SI
+	MOVQ 120(DX), DI
+	MOVQ AX, R9
+	MOVQ 136(SP), R8
+
+pixel:
+	MOVL      (DI), CX
 	ADDQ      40(DX), CX
-	MOVQ      136(SP), DI
-	MOVOU     (DI), X1
-	MOVOU     16(DI), X0
+	MOVOU     (R8), X1
+	MOVOU     16(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3631,123 +2409,32 @@ wgo:
 	PADDL     X1, X1
 	MOVOU     (CX), X4
 	PSUBL     X1, X4
-	MOVOU     X4, (AX)
+	MOVOU     X4, (SI)
 	PADDL     X3, X3
 	MOVOU     16(CX), X1
 	PSUBL     X3, X1
-	MOVOU     X1, 16(AX)
+	MOVOU     X1, 16(SI)
 	MOVO      X2, X1
 	PUNPCKLWL X0, X2
 	PUNPCKHWL X0, X1
 	PADDL     X2, X2
 	MOVOU     32(CX), X0
 	PSUBL     X2, X0
-	MOVOU     X0, 32(AX)
+	MOVOU     X0, 32(SI)
 	PADDL     X1, X1
 	MOVOU     48(CX), X0
 	PSUBL     X1, X0
-	MOVOU     X0, 48(AX)
-	ADDQ      8(DX), AX
-	MOVL      4(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      136(SP), DI
-	MOVOU     32(DI), X1
-	MOVOU     48(DI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     (CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, (AX)
-	PADDL     X3, X3
-	MOVOU     16(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 16(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     32(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 32(AX)
-	PADDL     X1, X1
-	MOVOU     48(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 48(AX)
-	ADDQ      8(DX), AX
-	MOVL      8(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      136(SP), DI
-	MOVOU     64(DI), X1
-	MOVOU     80(DI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     (CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, (AX)
-	PADDL     X3, X3
-	MOVOU     16(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 16(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     32(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 32(AX)
-	PADDL     X1, X1
-	MOVOU     48(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 48(AX)
-	ADDQ      8(DX), AX
-	MOVL      12(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      136(SP), SI
-	MOVOU     96(SI), X1
-	MOVOU     112(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     (CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, (AX)
-	PADDL     X3, X3
-	MOVOU     16(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 16(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     32(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 32(AX)
-	PADDL     X1, X1
-	MOVOU     48(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 48(AX)
-	ADDQ      8(DX), AX
-	MOVQ      AX, 104(DX)
-	ADDQ      $0x10, 112(DX)
-	ADDQ      $0x10, 120(DX)
-	SUBQ      $0x04, 80(DX)
+	MOVOU     X0, 48(SI)
+	ADDQ      8(DX), SI
+	ADDQ      $0x04, DI
+	ADDQ      $0x00000020, R8
+	DECQ      R9
+	JNE       pixel
+	MOVQ      SI, 104(DX)
+	SUBQ      AX, 80(DX)
+	SHLQ      $0x02, AX
+	ADDQ      AX, 112(DX)
+	ADDQ      AX, 120(DX)
 	JMP       wide
 
 narrow:
@@ -3803,8 +2490,10 @@ npiece:
 	ADDQ    $0x01, R8
 
 npieces:
-	CMPQ    R11, $0x00
-	JNE     ngo
+	CMPQ R11, $0x00
+	JNE  ngo
+
+nflush:
 	MOVQ    136(SP), AX
 	PCMPEQW X1, X1
 	PSRLW   $0x08, X1
@@ -3816,65 +2505,22 @@ npieces:
 	MOVO    X2, (AX)
 	PADDW   16(AX), X0
 	MOVO    X0, 16(AX)
+	TESTQ   R9, R9
+	JEQ     nsummed
 	PXOR    X0, X0
 	MOVQ    $0x0000003f, R11
 
 ngo:
-	CMPQ      R8, R10
-	JNE       nchunk
-	ADDQ      72(DX), R8
-	DECQ      R9
-	JNE       nrow
-	MOVQ      136(SP), AX
-	PCMPEQW   X1, X1
-	PSRLW     $0x08, X1
-	MOVO      X0, X2
-	PAND      X1, X2
-	MOVO      X0, X0
-	PSRLW     $0x08, X0
-	PADDW     (AX), X2
-	MOVO      X2, (AX)
-	PADDW     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVQ      104(DX), AX
-	MOVQ      120(DX), CX
-	MOVL      (CX), CX
-	ADDQ      40(DX), CX
-	MOVQ      136(SP), SI
-	MOVOU     (SI), X1
-	MOVOU     16(SI), X0
-	MOVO      X1, X2
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X2
-	PXOR      X0, X0
-	MOVO      X1, X3
-	PUNPCKLWL X0, X1
-	PUNPCKHWL X0, X3
-	PADDL     X1, X1
-	MOVOU     (CX), X4
-	PSUBL     X1, X4
-	MOVOU     X4, (AX)
-	PADDL     X3, X3
-	MOVOU     16(CX), X1
-	PSUBL     X3, X1
-	MOVOU     X1, 16(AX)
-	MOVO      X2, X1
-	PUNPCKLWL X0, X2
-	PUNPCKHWL X0, X1
-	PADDL     X2, X2
-	MOVOU     32(CX), X0
-	PSUBL     X2, X0
-	MOVOU     X0, 32(AX)
-	PADDL     X1, X1
-	MOVOU     48(CX), X0
-	PSUBL     X1, X0
-	MOVOU     X0, 48(AX)
-	ADDQ      8(DX), AX
-	MOVQ      AX, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       narrow
+	CMPQ R8, R10
+	JNE  nchunk
+	ADDQ 72(DX), R8
+	DECQ R9
+	JNE  nrow
+	JMP  nflush
+
+nsummed:
+	MOVQ $0x00000001, AX
+	JMP  store
 
 done:
 	RET

@@ -10,14 +10,14 @@ TEXT ·convBytes64SSSE3(SB), NOSPLIT, $272-8
 	LEAQ 8(SP), AX
 	ANDQ $-16, AX
 	MOVQ AX, 264(SP)
-	MOVQ job+0(FP), DX
+	MOVQ job+0(FP), BX
 
 wide:
-	CMPQ 80(DX), $0x01
+	CMPQ 80(BX), $0x01
 	JLT  narrow
-	MOVQ 112(DX), AX
-	MOVL (AX), BX
-	ADDQ 16(DX), BX
+	MOVQ 112(BX), AX
+	MOVL (AX), DX
+	ADDQ 16(BX), DX
 	PXOR X0, X0
 	PXOR X1, X1
 	PXOR X2, X2
@@ -43,13 +43,13 @@ wide:
 	MOVO X6, 208(AX)
 	MOVO X7, 224(AX)
 	MOVO X7, 240(AX)
-	MOVQ 48(DX), SI
+	MOVQ 48(BX), SI
 	XORQ DI, DI
-	MOVQ 56(DX), R8
-	MOVQ 192(DX), R10
+	MOVQ 56(BX), R8
+	MOVQ 192(BX), R10
 
 wrow:
-	MOVQ 64(DX), R9
+	MOVQ 64(BX), R9
 	ADDQ DI, R9
 
 wchunk:
@@ -63,7 +63,7 @@ wchunk:
 	JGE     wpiece
 
 wpair:
-	MOVWLZX   (BX)(DI*1), AX
+	MOVWLZX   (DX)(DI*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
@@ -90,7 +90,7 @@ wpair:
 	PADDW     X9, X6
 	PMADDUBSW 112(SI), X8
 	PADDW     X8, X7
-	MOVWLZX   2(BX)(DI*1), AX
+	MOVWLZX   2(DX)(DI*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
@@ -124,7 +124,7 @@ wpair:
 	JG        wpieces
 
 wpiece:
-	MOVWLZX   (BX)(DI*1), AX
+	MOVWLZX   (DX)(DI*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
@@ -155,8 +155,10 @@ wpiece:
 	ADDQ      $0x02, DI
 
 wpieces:
-	CMPQ      R10, $0x00
-	JNE       wgo
+	CMPQ R10, $0x00
+	JNE  wgo
+
+wflush:
 	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
@@ -238,6 +240,8 @@ wpieces:
 	MOVO      X0, 224(AX)
 	PADDL     240(AX), X1
 	MOVO      X1, 240(AX)
+	TESTQ     R8, R8
+	JEQ       wsummed
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -246,205 +250,136 @@ wpieces:
 	PXOR      X5, X5
 	PXOR      X6, X6
 	PXOR      X7, X7
-	MOVQ      192(DX), R10
+	MOVQ      192(BX), R10
 
 wgo:
-	CMPQ      DI, R9
-	JNE       wchunk
-	ADDQ      72(DX), DI
-	DECQ      R8
-	JNE       wrow
-	MOVQ      264(SP), AX
-	MOVO      X0, X8
-	PUNPCKLWL X8, X8
-	PSRAL     $0x10, X8
-	MOVO      X0, X0
-	PUNPCKHWL X0, X0
-	PSRAL     $0x10, X0
-	PADDL     (AX), X8
-	MOVO      X8, (AX)
-	PADDL     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X1, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDL     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X2, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDL     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X3, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDL     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVO      X4, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X4, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     128(AX), X0
-	MOVO      X0, 128(AX)
-	PADDL     144(AX), X1
-	MOVO      X1, 144(AX)
-	MOVO      X5, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X5, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     160(AX), X0
-	MOVO      X0, 160(AX)
-	PADDL     176(AX), X1
-	MOVO      X1, 176(AX)
-	MOVO      X6, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X6, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     192(AX), X0
-	MOVO      X0, 192(AX)
-	PADDL     208(AX), X1
-	MOVO      X1, 208(AX)
-	MOVO      X7, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X7, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     224(AX), X0
-	MOVO      X0, 224(AX)
-	PADDL     240(AX), X1
-	MOVO      X1, 240(AX)
-	MOVQ      104(DX), BX
-	MOVQ      120(DX), AX
-	MOVL      (AX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), DI
-	MOVOU     (DI), X0
-	MOVOU     (CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	MOVQ      AX, SI
-	MOVOU     16(DI), X0
-	MOVOU     16(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x04, AX
-	ORQ       AX, SI
-	MOVOU     32(DI), X0
-	MOVOU     32(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, SI
-	MOVOU     48(DI), X0
-	MOVOU     48(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x0c, AX
-	ORQ       AX, SI
-	MOVOU     64(DI), X0
-	MOVOU     64(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, SI
-	MOVOU     80(DI), X0
-	MOVOU     80(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x14, AX
-	ORQ       AX, SI
-	MOVOU     96(DI), X0
-	MOVOU     96(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x18, AX
-	ORQ       AX, SI
-	MOVOU     112(DI), X0
-	MOVOU     112(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x1c, AX
-	ORQ       AX, SI
-	MOVOU     128(DI), X0
-	MOVOU     128(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x20, AX
-	ORQ       AX, SI
-	MOVOU     144(DI), X0
-	MOVOU     144(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x24, AX
-	ORQ       AX, SI
-	MOVOU     160(DI), X0
-	MOVOU     160(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x28, AX
-	ORQ       AX, SI
-	MOVOU     176(DI), X0
-	MOVOU     176(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x2c, AX
-	ORQ       AX, SI
-	MOVOU     192(DI), X0
-	MOVOU     192(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x30, AX
-	ORQ       AX, SI
-	MOVOU     208(DI), X0
-	MOVOU     208(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x34, AX
-	ORQ       AX, SI
-	MOVOU     224(DI), X0
-	MOVOU     224(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x38, AX
-	ORQ       AX, SI
-	MOVOU     240(DI), X0
-	MOVOU     240(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x3c, AX
-	ORQ       AX, SI
-	MOVQ      $0xffffffffffffffff, AX
-	XORQ      AX, SI
-	XORQ      88(DX), SI
-	MOVQ      SI, (BX)
-	ADDQ      8(DX), BX
-	MOVQ      BX, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       wide
+	CMPQ DI, R9
+	JNE  wchunk
+	ADDQ 72(BX), DI
+	DECQ R8
+	JNE  wrow
+	JMP  wflush
+
+wsummed:
+	MOVQ $0x00000001, DX
+	MOVQ 104(BX), SI
+	MOVQ 120(BX), DI
+	MOVQ DX, R9
+	MOVQ 264(SP), R8
+
+pixel:
+	MOVL     (DI), CX
+	ADDQ     40(BX), CX
+	MOVOU    (R8), X0
+	MOVOU    (CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	MOVQ     AX, R10
+	MOVOU    16(R8), X0
+	MOVOU    16(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x04, AX
+	ORQ      AX, R10
+	MOVOU    32(R8), X0
+	MOVOU    32(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x08, AX
+	ORQ      AX, R10
+	MOVOU    48(R8), X0
+	MOVOU    48(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x0c, AX
+	ORQ      AX, R10
+	MOVOU    64(R8), X0
+	MOVOU    64(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x10, AX
+	ORQ      AX, R10
+	MOVOU    80(R8), X0
+	MOVOU    80(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x14, AX
+	ORQ      AX, R10
+	MOVOU    96(R8), X0
+	MOVOU    96(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x18, AX
+	ORQ      AX, R10
+	MOVOU    112(R8), X0
+	MOVOU    112(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x1c, AX
+	ORQ      AX, R10
+	MOVOU    128(R8), X0
+	MOVOU    128(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x20, AX
+	ORQ      AX, R10
+	MOVOU    144(R8), X0
+	MOVOU    144(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x24, AX
+	ORQ      AX, R10
+	MOVOU    160(R8), X0
+	MOVOU    160(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x28, AX
+	ORQ      AX, R10
+	MOVOU    176(R8), X0
+	MOVOU    176(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x2c, AX
+	ORQ      AX, R10
+	MOVOU    192(R8), X0
+	MOVOU    192(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x30, AX
+	ORQ      AX, R10
+	MOVOU    208(R8), X0
+	MOVOU    208(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x34, AX
+	ORQ      AX, R10
+	MOVOU    224(R8), X0
+	MOVOU    224(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x38, AX
+	ORQ      AX, R10
+	MOVOU    240(R8), X0
+	MOVOU    240(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x3c, AX
+	ORQ      AX, R10
+	MOVQ     $0xffffffffffffffff, AX
+	XORQ     AX, R10
+	XORQ     88(BX), R10
+	MOVQ     R10, (SI)
+	ADDQ     8(BX), SI
+	ADDQ     $0x04, DI
+	ADDQ     $0x00000100, R8
+	DECQ     R9
+	JNE      pixel
+	MOVQ     SI, 104(BX)
+	SUBQ     DX, 80(BX)
+	SHLQ     $0x02, DX
+	ADDQ     DX, 112(BX)
+	ADDQ     DX, 120(BX)
+	JMP      wide
 
 narrow:
 	RET
@@ -455,16 +390,16 @@ TEXT ·convBytes32SSSE3(SB), NOSPLIT, $272-8
 	LEAQ 8(SP), AX
 	ANDQ $-16, AX
 	MOVQ AX, 264(SP)
-	MOVQ job+0(FP), DX
+	MOVQ job+0(FP), BX
 
 wide:
-	CMPQ 80(DX), $0x02
+	CMPQ 80(BX), $0x02
 	JLT  narrow
-	MOVQ 112(DX), AX
-	MOVL (AX), BX
-	ADDQ 16(DX), BX
+	MOVQ 112(BX), AX
+	MOVL (AX), DX
+	ADDQ 16(BX), DX
 	MOVL 4(AX), SI
-	ADDQ 16(DX), SI
+	ADDQ 16(BX), SI
 	PXOR X0, X0
 	PXOR X1, X1
 	PXOR X2, X2
@@ -490,13 +425,13 @@ wide:
 	MOVO X6, 208(AX)
 	MOVO X7, 224(AX)
 	MOVO X7, 240(AX)
-	MOVQ 48(DX), DI
+	MOVQ 48(BX), DI
 	XORQ R8, R8
-	MOVQ 56(DX), R9
-	MOVQ 192(DX), R11
+	MOVQ 56(BX), R9
+	MOVQ 192(BX), R11
 
 wrow:
-	MOVQ 64(DX), R10
+	MOVQ 64(BX), R10
 	ADDQ R8, R10
 
 wchunk:
@@ -510,7 +445,7 @@ wchunk:
 	JGE     wpiece
 
 wpair:
-	MOVWLZX   (BX)(R8*1), AX
+	MOVWLZX   (DX)(R8*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
@@ -540,7 +475,7 @@ wpair:
 	PADDW     X9, X6
 	PMADDUBSW 48(DI), X8
 	PADDW     X8, X7
-	MOVWLZX   2(BX)(R8*1), AX
+	MOVWLZX   2(DX)(R8*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
@@ -577,7 +512,7 @@ wpair:
 	JG        wpieces
 
 wpiece:
-	MOVWLZX   (BX)(R8*1), AX
+	MOVWLZX   (DX)(R8*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
@@ -611,8 +546,10 @@ wpiece:
 	ADDQ      $0x02, R8
 
 wpieces:
-	CMPQ      R11, $0x00
-	JNE       wgo
+	CMPQ R11, $0x00
+	JNE  wgo
+
+wflush:
 	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
@@ -694,6 +631,8 @@ wpieces:
 	MOVO      X0, 224(AX)
 	PADDL     240(AX), X1
 	MOVO      X1, 240(AX)
+	TESTQ     R9, R9
+	JEQ       wsummed
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -702,219 +641,97 @@ wpieces:
 	PXOR      X5, X5
 	PXOR      X6, X6
 	PXOR      X7, X7
-	MOVQ      192(DX), R11
+	MOVQ      192(BX), R11
 
 wgo:
-	CMPQ      R8, R10
-	JNE       wchunk
-	ADDQ      72(DX), R8
-	DECQ      R9
-	JNE       wrow
-	MOVQ      264(SP), AX
-	MOVO      X0, X8
-	PUNPCKLWL X8, X8
-	PSRAL     $0x10, X8
-	MOVO      X0, X0
-	PUNPCKHWL X0, X0
-	PSRAL     $0x10, X0
-	PADDL     (AX), X8
-	MOVO      X8, (AX)
-	PADDL     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X1, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDL     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X2, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDL     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X3, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDL     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVO      X4, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X4, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     128(AX), X0
-	MOVO      X0, 128(AX)
-	PADDL     144(AX), X1
-	MOVO      X1, 144(AX)
-	MOVO      X5, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X5, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     160(AX), X0
-	MOVO      X0, 160(AX)
-	PADDL     176(AX), X1
-	MOVO      X1, 176(AX)
-	MOVO      X6, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X6, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     192(AX), X0
-	MOVO      X0, 192(AX)
-	PADDL     208(AX), X1
-	MOVO      X1, 208(AX)
-	MOVO      X7, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X7, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     224(AX), X0
-	MOVO      X0, 224(AX)
-	PADDL     240(AX), X1
-	MOVO      X1, 240(AX)
-	MOVQ      104(DX), BX
-	MOVQ      120(DX), SI
-	MOVL      (SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), R8
-	MOVOU     (R8), X0
-	MOVOU     (CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	MOVQ      AX, DI
-	MOVOU     16(R8), X0
-	MOVOU     16(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x04, AX
-	ORQ       AX, DI
-	MOVOU     32(R8), X0
-	MOVOU     32(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, DI
-	MOVOU     48(R8), X0
-	MOVOU     48(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x0c, AX
-	ORQ       AX, DI
-	MOVOU     64(R8), X0
-	MOVOU     64(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, DI
-	MOVOU     80(R8), X0
-	MOVOU     80(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x14, AX
-	ORQ       AX, DI
-	MOVOU     96(R8), X0
-	MOVOU     96(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x18, AX
-	ORQ       AX, DI
-	MOVOU     112(R8), X0
-	MOVOU     112(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x1c, AX
-	ORQ       AX, DI
-	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (BX)
-	ADDQ      8(DX), BX
-	MOVL      4(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), DI
-	MOVOU     128(DI), X0
-	MOVOU     (CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	MOVQ      AX, SI
-	MOVOU     144(DI), X0
-	MOVOU     16(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x04, AX
-	ORQ       AX, SI
-	MOVOU     160(DI), X0
-	MOVOU     32(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, SI
-	MOVOU     176(DI), X0
-	MOVOU     48(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x0c, AX
-	ORQ       AX, SI
-	MOVOU     192(DI), X0
-	MOVOU     64(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, SI
-	MOVOU     208(DI), X0
-	MOVOU     80(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x14, AX
-	ORQ       AX, SI
-	MOVOU     224(DI), X0
-	MOVOU     96(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x18, AX
-	ORQ       AX, SI
-	MOVOU     240(DI), X0
-	MOVOU     112(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x1c, AX
-	ORQ       AX, SI
-	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, SI
-	XORQ      88(DX), SI
-	MOVQ      SI, (BX)
-	ADDQ      8(DX), BX
-	MOVQ      BX, 104(DX)
-	ADDQ      $0x08, 112(DX)
-	ADDQ      $0x08, 120(DX)
-	SUBQ      $0x02, 80(DX)
-	JMP       wide
+	CMPQ R8, R10
+	JNE  wchunk
+	ADDQ 72(BX), R8
+	DECQ R9
+	JNE  wrow
+	JMP  wflush
+
+wsummed:
+	MOVQ $0x00000002, DX
+
+store:
+	MOVQ 104(BX), SI
+	MOVQ 120(BX), DI
+	MOVQ DX, R9
+	MOVQ 264(SP), R8
+
+pixel:
+	MOVL     (DI), CX
+	ADDQ     40(BX), CX
+	MOVOU    (R8), X0
+	MOVOU    (CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	MOVQ     AX, R10
+	MOVOU    16(R8), X0
+	MOVOU    16(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x04, AX
+	ORQ      AX, R10
+	MOVOU    32(R8), X0
+	MOVOU    32(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x08, AX
+	ORQ      AX, R10
+	MOVOU    48(R8), X0
+	MOVOU    48(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x0c, AX
+	ORQ      AX, R10
+	MOVOU    64(R8), X0
+	MOVOU    64(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x10, AX
+	ORQ      AX, R10
+	MOVOU    80(R8), X0
+	MOVOU    80(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x14, AX
+	ORQ      AX, R10
+	MOVOU    96(R8), X0
+	MOVOU    96(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x18, AX
+	ORQ      AX, R10
+	MOVOU    112(R8), X0
+	MOVOU    112(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x1c, AX
+	ORQ      AX, R10
+	MOVQ     $0x00000000ffffffff, AX
+	XORQ     AX, R10
+	XORQ     88(BX), R10
+	MOVQ     R10, (SI)
+	ADDQ     8(BX), SI
+	ADDQ     $0x04, DI
+	ADDQ     $0x00000080, R8
+	DECQ     R9
+	JNE      pixel
+	MOVQ     SI, 104(BX)
+	SUBQ     DX, 80(BX)
+	SHLQ     $0x02, DX
+	ADDQ     DX, 112(BX)
+	ADDQ     DX, 120(BX)
+	JMP      wide
 
 narrow:
-	CMPQ 80(DX), $0x00
+	CMPQ 80(BX), $0x00
 	JEQ  done
-	MOVQ 112(DX), AX
-	MOVL (AX), BX
-	ADDQ 16(DX), BX
+	MOVQ 112(BX), AX
+	MOVL (AX), DX
+	ADDQ 16(BX), DX
 	PXOR X0, X0
 	PXOR X1, X1
 	PXOR X2, X2
@@ -928,13 +745,13 @@ narrow:
 	MOVO X2, 80(AX)
 	MOVO X3, 96(AX)
 	MOVO X3, 112(AX)
-	MOVQ 48(DX), SI
+	MOVQ 48(BX), SI
 	XORQ DI, DI
-	MOVQ 56(DX), R8
-	MOVQ 192(DX), R10
+	MOVQ 56(BX), R8
+	MOVQ 192(BX), R10
 
 nrow:
-	MOVQ 64(DX), R9
+	MOVQ 64(BX), R9
 	ADDQ DI, R9
 
 nchunk:
@@ -948,7 +765,7 @@ nchunk:
 	JGE     npiece
 
 npair:
-	MOVWLZX   (BX)(DI*1), AX
+	MOVWLZX   (DX)(DI*1), AX
 	MOVD      AX, X4
 	PSHUFLW   $0x00, X4, X4
 	PSHUFD    $0x00, X4, X4
@@ -963,7 +780,7 @@ npair:
 	PADDW     X5, X2
 	PMADDUBSW 48(SI), X4
 	PADDW     X4, X3
-	MOVWLZX   2(BX)(DI*1), AX
+	MOVWLZX   2(DX)(DI*1), AX
 	MOVD      AX, X4
 	PSHUFLW   $0x00, X4, X4
 	PSHUFD    $0x00, X4, X4
@@ -985,7 +802,7 @@ npair:
 	JG        npieces
 
 npiece:
-	MOVWLZX   (BX)(DI*1), AX
+	MOVWLZX   (DX)(DI*1), AX
 	MOVD      AX, X4
 	PSHUFLW   $0x00, X4, X4
 	PSHUFD    $0x00, X4, X4
@@ -1004,8 +821,10 @@ npiece:
 	ADDQ      $0x02, DI
 
 npieces:
-	CMPQ      R10, $0x00
-	JNE       ngo
+	CMPQ R10, $0x00
+	JNE  ngo
+
+nflush:
 	MOVQ      264(SP), AX
 	MOVO      X0, X4
 	PUNPCKLWL X4, X4
@@ -1047,121 +866,25 @@ npieces:
 	MOVO      X0, 96(AX)
 	PADDL     112(AX), X1
 	MOVO      X1, 112(AX)
+	TESTQ     R8, R8
+	JEQ       nsummed
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
 	PXOR      X3, X3
-	MOVQ      192(DX), R10
+	MOVQ      192(BX), R10
 
 ngo:
-	CMPQ      DI, R9
-	JNE       nchunk
-	ADDQ      72(DX), DI
-	DECQ      R8
-	JNE       nrow
-	MOVQ      264(SP), AX
-	MOVO      X0, X4
-	PUNPCKLWL X4, X4
-	PSRAL     $0x10, X4
-	MOVO      X0, X0
-	PUNPCKHWL X0, X0
-	PSRAL     $0x10, X0
-	PADDL     (AX), X4
-	MOVO      X4, (AX)
-	PADDL     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X1, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDL     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X2, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDL     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X3, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDL     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVQ      104(DX), BX
-	MOVQ      120(DX), AX
-	MOVL      (AX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), DI
-	MOVOU     (DI), X0
-	MOVOU     (CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	MOVQ      AX, SI
-	MOVOU     16(DI), X0
-	MOVOU     16(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x04, AX
-	ORQ       AX, SI
-	MOVOU     32(DI), X0
-	MOVOU     32(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, SI
-	MOVOU     48(DI), X0
-	MOVOU     48(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x0c, AX
-	ORQ       AX, SI
-	MOVOU     64(DI), X0
-	MOVOU     64(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x10, AX
-	ORQ       AX, SI
-	MOVOU     80(DI), X0
-	MOVOU     80(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x14, AX
-	ORQ       AX, SI
-	MOVOU     96(DI), X0
-	MOVOU     96(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x18, AX
-	ORQ       AX, SI
-	MOVOU     112(DI), X0
-	MOVOU     112(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x1c, AX
-	ORQ       AX, SI
-	MOVQ      $0x00000000ffffffff, AX
-	XORQ      AX, SI
-	XORQ      88(DX), SI
-	MOVQ      SI, (BX)
-	ADDQ      8(DX), BX
-	MOVQ      BX, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       narrow
+	CMPQ DI, R9
+	JNE  nchunk
+	ADDQ 72(BX), DI
+	DECQ R8
+	JNE  nrow
+	JMP  nflush
+
+nsummed:
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	RET
@@ -1172,20 +895,20 @@ TEXT ·convBytes16SSSE3(SB), NOSPLIT, $272-8
 	LEAQ 8(SP), AX
 	ANDQ $-16, AX
 	MOVQ AX, 264(SP)
-	MOVQ job+0(FP), DX
+	MOVQ job+0(FP), BX
 
 wide:
-	CMPQ 80(DX), $0x04
+	CMPQ 80(BX), $0x04
 	JLT  narrow
-	MOVQ 112(DX), AX
-	MOVL (AX), BX
-	ADDQ 16(DX), BX
+	MOVQ 112(BX), AX
+	MOVL (AX), DX
+	ADDQ 16(BX), DX
 	MOVL 4(AX), SI
-	ADDQ 16(DX), SI
+	ADDQ 16(BX), SI
 	MOVL 8(AX), DI
-	ADDQ 16(DX), DI
+	ADDQ 16(BX), DI
 	MOVL 12(AX), R8
-	ADDQ 16(DX), R8
+	ADDQ 16(BX), R8
 	PXOR X0, X0
 	PXOR X1, X1
 	PXOR X2, X2
@@ -1211,13 +934,13 @@ wide:
 	MOVO X6, 208(AX)
 	MOVO X7, 224(AX)
 	MOVO X7, 240(AX)
-	MOVQ 48(DX), R9
+	MOVQ 48(BX), R9
 	XORQ R10, R10
-	MOVQ 56(DX), R11
-	MOVQ 192(DX), R13
+	MOVQ 56(BX), R11
+	MOVQ 192(BX), R13
 
 wrow:
-	MOVQ 64(DX), R12
+	MOVQ 64(BX), R12
 	ADDQ R10, R12
 
 wchunk:
@@ -1231,7 +954,7 @@ wchunk:
 	JGE     wpiece
 
 wpair:
-	MOVWLZX   (BX)(R10*1), AX
+	MOVWLZX   (DX)(R10*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
@@ -1267,7 +990,7 @@ wpair:
 	PADDW     X9, X6
 	PMADDUBSW 16(R9), X8
 	PADDW     X8, X7
-	MOVWLZX   2(BX)(R10*1), AX
+	MOVWLZX   2(DX)(R10*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
@@ -1310,7 +1033,7 @@ wpair:
 	JG        wpieces
 
 wpiece:
-	MOVWLZX   (BX)(R10*1), AX
+	MOVWLZX   (DX)(R10*1), AX
 	MOVD      AX, X8
 	PSHUFLW   $0x00, X8, X8
 	PSHUFD    $0x00, X8, X8
@@ -1350,8 +1073,10 @@ wpiece:
 	ADDQ      $0x02, R10
 
 wpieces:
-	CMPQ      R13, $0x00
-	JNE       wgo
+	CMPQ R13, $0x00
+	JNE  wgo
+
+wflush:
 	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
@@ -1433,6 +1158,8 @@ wpieces:
 	MOVO      X0, 224(AX)
 	PADDL     240(AX), X1
 	MOVO      X1, 240(AX)
+	TESTQ     R11, R11
+	JEQ       wsummed
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -1441,233 +1168,73 @@ wpieces:
 	PXOR      X5, X5
 	PXOR      X6, X6
 	PXOR      X7, X7
-	MOVQ      192(DX), R13
+	MOVQ      192(BX), R13
 
 wgo:
-	CMPQ      R10, R12
-	JNE       wchunk
-	ADDQ      72(DX), R10
-	DECQ      R11
-	JNE       wrow
-	MOVQ      264(SP), AX
-	MOVO      X0, X8
-	PUNPCKLWL X8, X8
-	PSRAL     $0x10, X8
-	MOVO      X0, X0
-	PUNPCKHWL X0, X0
-	PSRAL     $0x10, X0
-	PADDL     (AX), X8
-	MOVO      X8, (AX)
-	PADDL     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X1, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDL     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X2, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDL     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X3, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDL     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVO      X4, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X4, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     128(AX), X0
-	MOVO      X0, 128(AX)
-	PADDL     144(AX), X1
-	MOVO      X1, 144(AX)
-	MOVO      X5, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X5, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     160(AX), X0
-	MOVO      X0, 160(AX)
-	PADDL     176(AX), X1
-	MOVO      X1, 176(AX)
-	MOVO      X6, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X6, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     192(AX), X0
-	MOVO      X0, 192(AX)
-	PADDL     208(AX), X1
-	MOVO      X1, 208(AX)
-	MOVO      X7, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X7, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     224(AX), X0
-	MOVO      X0, 224(AX)
-	PADDL     240(AX), X1
-	MOVO      X1, 240(AX)
-	MOVQ      104(DX), BX
-	MOVQ      120(DX), SI
-	MOVL      (SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), R8
-	MOVOU     (R8), X0
-	MOVOU     (CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	MOVQ      AX, DI
-	MOVOU     16(R8), X0
-	MOVOU     16(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x04, AX
-	ORQ       AX, DI
-	MOVOU     32(R8), X0
-	MOVOU     32(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, DI
-	MOVOU     48(R8), X0
-	MOVOU     48(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x0c, AX
-	ORQ       AX, DI
-	MOVQ      $0x000000000000ffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (BX)
-	ADDQ      8(DX), BX
-	MOVL      4(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), R8
-	MOVOU     64(R8), X0
-	MOVOU     (CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	MOVQ      AX, DI
-	MOVOU     80(R8), X0
-	MOVOU     16(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x04, AX
-	ORQ       AX, DI
-	MOVOU     96(R8), X0
-	MOVOU     32(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, DI
-	MOVOU     112(R8), X0
-	MOVOU     48(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x0c, AX
-	ORQ       AX, DI
-	MOVQ      $0x000000000000ffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (BX)
-	ADDQ      8(DX), BX
-	MOVL      8(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), R8
-	MOVOU     128(R8), X0
-	MOVOU     (CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	MOVQ      AX, DI
-	MOVOU     144(R8), X0
-	MOVOU     16(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x04, AX
-	ORQ       AX, DI
-	MOVOU     160(R8), X0
-	MOVOU     32(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, DI
-	MOVOU     176(R8), X0
-	MOVOU     48(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x0c, AX
-	ORQ       AX, DI
-	MOVQ      $0x000000000000ffff, AX
-	XORQ      AX, DI
-	XORQ      88(DX), DI
-	MOVQ      DI, (BX)
-	ADDQ      8(DX), BX
-	MOVL      12(SI), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), DI
-	MOVOU     192(DI), X0
-	MOVOU     (CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	MOVQ      AX, SI
-	MOVOU     208(DI), X0
-	MOVOU     16(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x04, AX
-	ORQ       AX, SI
-	MOVOU     224(DI), X0
-	MOVOU     32(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, SI
-	MOVOU     240(DI), X0
-	MOVOU     48(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x0c, AX
-	ORQ       AX, SI
-	MOVQ      $0x000000000000ffff, AX
-	XORQ      AX, SI
-	XORQ      88(DX), SI
-	MOVQ      SI, (BX)
-	ADDQ      8(DX), BX
-	MOVQ      BX, 104(DX)
-	ADDQ      $0x10, 112(DX)
-	ADDQ      $0x10, 120(DX)
-	SUBQ      $0x04, 80(DX)
-	JMP       wide
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(BX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
+
+wsummed:
+	MOVQ $0x00000004, DX
+
+store:
+	MOVQ 104(BX), SI
+	MOVQ 120(BX), DI
+	MOVQ DX, R9
+	MOVQ 264(SP), R8
+
+pixel:
+	MOVL     (DI), CX
+	ADDQ     40(BX), CX
+	MOVOU    (R8), X0
+	MOVOU    (CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	MOVQ     AX, R10
+	MOVOU    16(R8), X0
+	MOVOU    16(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x04, AX
+	ORQ      AX, R10
+	MOVOU    32(R8), X0
+	MOVOU    32(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x08, AX
+	ORQ      AX, R10
+	MOVOU    48(R8), X0
+	MOVOU    48(CX), X1
+	PCMPGTL  X0, X1
+	MOVMSKPS X1, AX
+	SHLQ     $0x0c, AX
+	ORQ      AX, R10
+	MOVQ     $0x000000000000ffff, AX
+	XORQ     AX, R10
+	XORQ     88(BX), R10
+	MOVQ     R10, (SI)
+	ADDQ     8(BX), SI
+	ADDQ     $0x04, DI
+	ADDQ     $0x00000040, R8
+	DECQ     R9
+	JNE      pixel
+	MOVQ     SI, 104(BX)
+	SUBQ     DX, 80(BX)
+	SHLQ     $0x02, DX
+	ADDQ     DX, 112(BX)
+	ADDQ     DX, 120(BX)
+	JMP      wide
 
 narrow:
-	CMPQ 80(DX), $0x00
+	CMPQ 80(BX), $0x00
 	JEQ  done
-	MOVQ 112(DX), AX
-	MOVL (AX), BX
-	ADDQ 16(DX), BX
+	MOVQ 112(BX), AX
+	MOVL (AX), DX
+	ADDQ 16(BX), DX
 	PXOR X0, X0
 	PXOR X1, X1
 	MOVQ 264(SP), AX
@@ -1675,13 +1242,13 @@ narrow:
 	MOVO X0, 16(AX)
 	MOVO X1, 32(AX)
 	MOVO X1, 48(AX)
-	MOVQ 48(DX), SI
+	MOVQ 48(BX), SI
 	XORQ DI, DI
-	MOVQ 56(DX), R8
-	MOVQ 192(DX), R10
+	MOVQ 56(BX), R8
+	MOVQ 192(BX), R10
 
 nrow:
-	MOVQ 64(DX), R9
+	MOVQ 64(BX), R9
 	ADDQ DI, R9
 
 nchunk:
@@ -1695,7 +1262,7 @@ nchunk:
 	JGE     npiece
 
 npair:
-	MOVWLZX   (BX)(DI*1), AX
+	MOVWLZX   (DX)(DI*1), AX
 	MOVD      AX, X2
 	PSHUFLW   $0x00, X2, X2
 	PSHUFD    $0x00, X2, X2
@@ -1704,7 +1271,7 @@ npair:
 	PADDW     X3, X0
 	PMADDUBSW 16(SI), X2
 	PADDW     X2, X1
-	MOVWLZX   2(BX)(DI*1), AX
+	MOVWLZX   2(DX)(DI*1), AX
 	MOVD      AX, X2
 	PSHUFLW   $0x00, X2, X2
 	PSHUFD    $0x00, X2, X2
@@ -1720,7 +1287,7 @@ npair:
 	JG        npieces
 
 npiece:
-	MOVWLZX   (BX)(DI*1), AX
+	MOVWLZX   (DX)(DI*1), AX
 	MOVD      AX, X2
 	PSHUFLW   $0x00, X2, X2
 	PSHUFD    $0x00, X2, X2
@@ -1733,8 +1300,10 @@ npiece:
 	ADDQ      $0x02, DI
 
 npieces:
-	CMPQ      R10, $0x00
-	JNE       ngo
+	CMPQ R10, $0x00
+	JNE  ngo
+
+nflush:
 	MOVQ      264(SP), AX
 	MOVO      X0, X2
 	PUNPCKLWL X2, X2
@@ -1756,75 +1325,23 @@ npieces:
 	MOVO      X0, 32(AX)
 	PADDL     48(AX), X1
 	MOVO      X1, 48(AX)
+	TESTQ     R8, R8
+	JEQ       nsummed
 	PXOR      X0, X0
 	PXOR      X1, X1
-	MOVQ      192(DX), R10
+	MOVQ      192(BX), R10
 
 ngo:
-	CMPQ      DI, R9
-	JNE       nchunk
-	ADDQ      72(DX), DI
-	DECQ      R8
-	JNE       nrow
-	MOVQ      264(SP), AX
-	MOVO      X0, X2
-	PUNPCKLWL X2, X2
-	PSRAL     $0x10, X2
-	MOVO      X0, X0
-	PUNPCKHWL X0, X0
-	PSRAL     $0x10, X0
-	PADDL     (AX), X2
-	MOVO      X2, (AX)
-	PADDL     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X1, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDL     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVQ      104(DX), BX
-	MOVQ      120(DX), AX
-	MOVL      (AX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), DI
-	MOVOU     (DI), X0
-	MOVOU     (CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	MOVQ      AX, SI
-	MOVOU     16(DI), X0
-	MOVOU     16(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x04, AX
-	ORQ       AX, SI
-	MOVOU     32(DI), X0
-	MOVOU     32(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x08, AX
-	ORQ       AX, SI
-	MOVOU     48(DI), X0
-	MOVOU     48(CX), X1
-	PCMPGTL   X0, X1
-	MOVMSKPS  X1, AX
-	SHLQ      $0x0c, AX
-	ORQ       AX, SI
-	MOVQ      $0x000000000000ffff, AX
-	XORQ      AX, SI
-	XORQ      88(DX), SI
-	MOVQ      SI, (BX)
-	ADDQ      8(DX), BX
-	MOVQ      BX, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       narrow
+	CMPQ DI, R9
+	JNE  nchunk
+	ADDQ 72(BX), DI
+	DECQ R8
+	JNE  nrow
+	JMP  nflush
+
+nsummed:
+	MOVQ $0x00000001, DX
+	JMP  store
 
 done:
 	RET
@@ -1980,8 +1497,10 @@ wpiece:
 	ADDQ      $0x02, DI
 
 wpieces:
-	CMPQ      R10, $0x00
-	JNE       wgo
+	CMPQ R10, $0x00
+	JNE  wgo
+
+wflush:
 	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
@@ -2063,6 +1582,8 @@ wpieces:
 	MOVO      X0, 224(AX)
 	PADDL     240(AX), X1
 	MOVO      X1, 240(AX)
+	TESTQ     R8, R8
+	JEQ       wsummed
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -2074,167 +1595,98 @@ wpieces:
 	MOVQ      192(DX), R10
 
 wgo:
-	CMPQ      DI, R9
-	JNE       wchunk
-	ADDQ      72(DX), DI
-	DECQ      R8
-	JNE       wrow
-	MOVQ      264(SP), AX
-	MOVO      X0, X8
-	PUNPCKLWL X8, X8
-	PSRAL     $0x10, X8
-	MOVO      X0, X0
-	PUNPCKHWL X0, X0
-	PSRAL     $0x10, X0
-	PADDL     (AX), X8
-	MOVO      X8, (AX)
-	PADDL     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X1, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDL     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X2, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDL     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X3, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDL     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVO      X4, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X4, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     128(AX), X0
-	MOVO      X0, 128(AX)
-	PADDL     144(AX), X1
-	MOVO      X1, 144(AX)
-	MOVO      X5, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X5, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     160(AX), X0
-	MOVO      X0, 160(AX)
-	PADDL     176(AX), X1
-	MOVO      X1, 176(AX)
-	MOVO      X6, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X6, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     192(AX), X0
-	MOVO      X0, 192(AX)
-	PADDL     208(AX), X1
-	MOVO      X1, 208(AX)
-	MOVO      X7, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X7, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     224(AX), X0
-	MOVO      X0, 224(AX)
-	PADDL     240(AX), X1
-	MOVO      X1, 240(AX)
-	MOVQ      104(DX), AX
-	MOVQ      120(DX), CX
-	MOVL      (CX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), BX
-	MOVOU     (BX), X0
-	MOVOU     (CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, (AX)
-	MOVOU     16(BX), X0
-	MOVOU     16(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 16(AX)
-	MOVOU     32(BX), X0
-	MOVOU     32(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 32(AX)
-	MOVOU     48(BX), X0
-	MOVOU     48(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 48(AX)
-	MOVOU     64(BX), X0
-	MOVOU     64(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 64(AX)
-	MOVOU     80(BX), X0
-	MOVOU     80(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 80(AX)
-	MOVOU     96(BX), X0
-	MOVOU     96(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 96(AX)
-	MOVOU     112(BX), X0
-	MOVOU     112(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 112(AX)
-	MOVOU     128(BX), X0
-	MOVOU     128(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 128(AX)
-	MOVOU     144(BX), X0
-	MOVOU     144(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 144(AX)
-	MOVOU     160(BX), X0
-	MOVOU     160(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 160(AX)
-	MOVOU     176(BX), X0
-	MOVOU     176(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 176(AX)
-	MOVOU     192(BX), X0
-	MOVOU     192(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 192(AX)
-	MOVOU     208(BX), X0
-	MOVOU     208(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 208(AX)
-	MOVOU     224(BX), X0
-	MOVOU     224(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 224(AX)
-	MOVOU     240(BX), X0
-	MOVOU     240(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 240(AX)
-	ADDQ      8(DX), AX
-	MOVQ      AX, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       wide
+	CMPQ DI, R9
+	JNE  wchunk
+	ADDQ 72(DX), DI
+	DECQ R8
+	JNE  wrow
+	JMP  wflush
+
+wsummed:
+	MOVQ $0x00000001, AX
+	MOVQ 104(DX), BX
+	MOVQ 120(DX), SI
+	MOVQ AX, R8
+	MOVQ 264(SP), DI
+
+pixel:
+	MOVL  (SI), CX
+	ADDQ  40(DX), CX
+	MOVOU (DI), X0
+	MOVOU (CX), X1
+	PADDL X1, X0
+	MOVOU X0, (BX)
+	MOVOU 16(DI), X0
+	MOVOU 16(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 16(BX)
+	MOVOU 32(DI), X0
+	MOVOU 32(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 32(BX)
+	MOVOU 48(DI), X0
+	MOVOU 48(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 48(BX)
+	MOVOU 64(DI), X0
+	MOVOU 64(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 64(BX)
+	MOVOU 80(DI), X0
+	MOVOU 80(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 80(BX)
+	MOVOU 96(DI), X0
+	MOVOU 96(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 96(BX)
+	MOVOU 112(DI), X0
+	MOVOU 112(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 112(BX)
+	MOVOU 128(DI), X0
+	MOVOU 128(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 128(BX)
+	MOVOU 144(DI), X0
+	MOVOU 144(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 144(BX)
+	MOVOU 160(DI), X0
+	MOVOU 160(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 160(BX)
+	MOVOU 176(DI), X0
+	MOVOU 176(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 176(BX)
+	MOVOU 192(DI), X0
+	MOVOU 192(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 192(BX)
+	MOVOU 208(DI), X0
+	MOVOU 208(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 208(BX)
+	MOVOU 224(DI), X0
+	MOVOU 224(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 224(BX)
+	MOVOU 240(DI), X0
+	MOVOU 240(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 240(BX)
+	ADDQ  8(DX), BX
+	ADDQ  $0x04, SI
+	ADDQ  $0x00000100, DI
+	DECQ  R8
+	JNE   pixel
+	MOVQ  BX, 104(DX)
+	SUBQ  AX, 80(DX)
+	SHLQ  $0x02, AX
+	ADDQ  AX, 112(DX)
+	ADDQ  AX, 120(DX)
+	JMP   wide
 
 narrow:
 	RET
@@ -2401,8 +1853,10 @@ wpiece:
 	ADDQ      $0x02, R8
 
 wpieces:
-	CMPQ      R11, $0x00
-	JNE       wgo
+	CMPQ R11, $0x00
+	JNE  wgo
+
+wflush:
 	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
@@ -2484,6 +1938,8 @@ wpieces:
 	MOVO      X0, 224(AX)
 	PADDL     240(AX), X1
 	MOVO      X1, 240(AX)
+	TESTQ     R9, R9
+	JEQ       wsummed
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -2495,171 +1951,68 @@ wpieces:
 	MOVQ      192(DX), R11
 
 wgo:
-	CMPQ      R8, R10
-	JNE       wchunk
-	ADDQ      72(DX), R8
-	DECQ      R9
-	JNE       wrow
-	MOVQ      264(SP), AX
-	MOVO      X0, X8
-	PUNPCKLWL X8, X8
-	PSRAL     $0x10, X8
-	MOVO      X0, X0
-	PUNPCKHWL X0, X0
-	PSRAL     $0x10, X0
-	PADDL     (AX), X8
-	MOVO      X8, (AX)
-	PADDL     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X1, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDL     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X2, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDL     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X3, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDL     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVO      X4, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X4, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     128(AX), X0
-	MOVO      X0, 128(AX)
-	PADDL     144(AX), X1
-	MOVO      X1, 144(AX)
-	MOVO      X5, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X5, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     160(AX), X0
-	MOVO      X0, 160(AX)
-	PADDL     176(AX), X1
-	MOVO      X1, 176(AX)
-	MOVO      X6, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X6, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     192(AX), X0
-	MOVO      X0, 192(AX)
-	PADDL     208(AX), X1
-	MOVO      X1, 208(AX)
-	MOVO      X7, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X7, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     224(AX), X0
-	MOVO      X0, 224(AX)
-	PADDL     240(AX), X1
-	MOVO      X1, 240(AX)
-	MOVQ      104(DX), AX
-	MOVQ      120(DX), BX
-	MOVL      (BX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), SI
-	MOVOU     (SI), X0
-	MOVOU     (CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, (AX)
-	MOVOU     16(SI), X0
-	MOVOU     16(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 16(AX)
-	MOVOU     32(SI), X0
-	MOVOU     32(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 32(AX)
-	MOVOU     48(SI), X0
-	MOVOU     48(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 48(AX)
-	MOVOU     64(SI), X0
-	MOVOU     64(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 64(AX)
-	MOVOU     80(SI), X0
-	MOVOU     80(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 80(AX)
-	MOVOU     96(SI), X0
-	MOVOU     96(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 96(AX)
-	MOVOU     112(SI), X0
-	MOVOU     112(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 112(AX)
-	ADDQ      8(DX), AX
-	MOVL      4(BX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), BX
-	MOVOU     128(BX), X0
-	MOVOU     (CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, (AX)
-	MOVOU     144(BX), X0
-	MOVOU     16(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 16(AX)
-	MOVOU     160(BX), X0
-	MOVOU     32(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 32(AX)
-	MOVOU     176(BX), X0
-	MOVOU     48(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 48(AX)
-	MOVOU     192(BX), X0
-	MOVOU     64(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 64(AX)
-	MOVOU     208(BX), X0
-	MOVOU     80(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 80(AX)
-	MOVOU     224(BX), X0
-	MOVOU     96(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 96(AX)
-	MOVOU     240(BX), X0
-	MOVOU     112(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 112(AX)
-	ADDQ      8(DX), AX
-	MOVQ      AX, 104(DX)
-	ADDQ      $0x08, 112(DX)
-	ADDQ      $0x08, 120(DX)
-	SUBQ      $0x02, 80(DX)
-	JMP       wide
+	CMPQ R8, R10
+	JNE  wchunk
+	ADDQ 72(DX), R8
+	DECQ R9
+	JNE  wrow
+	JMP  wflush
+
+wsummed:
+	MOVQ $0x00000002, AX
+
+store:
+	MOVQ 104(DX), BX
+	MOVQ 120(DX), SI
+	MOVQ AX, R8
+	MOVQ 264(SP), DI
+
+pixel:
+	MOVL  (SI), CX
+	ADDQ  40(DX), CX
+	MOVOU (DI), X0
+	MOVOU (CX), X1
+	PADDL X1, X0
+	MOVOU X0, (BX)
+	MOVOU 16(DI), X0
+	MOVOU 16(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 16(BX)
+	MOVOU 32(DI), X0
+	MOVOU 32(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 32(BX)
+	MOVOU 48(DI), X0
+	MOVOU 48(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 48(BX)
+	MOVOU 64(DI), X0
+	MOVOU 64(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 64(BX)
+	MOVOU 80(DI), X0
+	MOVOU 80(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 80(BX)
+	MOVOU 96(DI), X0
+	MOVOU 96(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 96(BX)
+	MOVOU 112(DI), X0
+	MOVOU 112(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 112(BX)
+	ADDQ  8(DX), BX
+	ADDQ  $0x04, SI
+	ADDQ  $0x00000080, DI
+	DECQ  R8
+	JNE   pixel
+	MOVQ  BX, 104(DX)
+	SUBQ  AX, 80(DX)
+	SHLQ  $0x02, AX
+	ADDQ  AX, 112(DX)
+	ADDQ  AX, 120(DX)
+	JMP   wide
 
 narrow:
 	CMPQ 80(DX), $0x00
@@ -2756,8 +2109,10 @@ npiece:
 	ADDQ      $0x02, DI
 
 npieces:
-	CMPQ      R10, $0x00
-	JNE       ngo
+	CMPQ R10, $0x00
+	JNE  ngo
+
+nflush:
 	MOVQ      264(SP), AX
 	MOVO      X0, X4
 	PUNPCKLWL X4, X4
@@ -2799,6 +2154,8 @@ npieces:
 	MOVO      X0, 96(AX)
 	PADDL     112(AX), X1
 	MOVO      X1, 112(AX)
+	TESTQ     R8, R8
+	JEQ       nsummed
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -2806,95 +2163,16 @@ npieces:
 	MOVQ      192(DX), R10
 
 ngo:
-	CMPQ      DI, R9
-	JNE       nchunk
-	ADDQ      72(DX), DI
-	DECQ      R8
-	JNE       nrow
-	MOVQ      264(SP), AX
-	MOVO      X0, X4
-	PUNPCKLWL X4, X4
-	PSRAL     $0x10, X4
-	MOVO      X0, X0
-	PUNPCKHWL X0, X0
-	PSRAL     $0x10, X0
-	PADDL     (AX), X4
-	MOVO      X4, (AX)
-	PADDL     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X1, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDL     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X2, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDL     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X3, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDL     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVQ      104(DX), AX
-	MOVQ      120(DX), CX
-	MOVL      (CX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), BX
-	MOVOU     (BX), X0
-	MOVOU     (CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, (AX)
-	MOVOU     16(BX), X0
-	MOVOU     16(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 16(AX)
-	MOVOU     32(BX), X0
-	MOVOU     32(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 32(AX)
-	MOVOU     48(BX), X0
-	MOVOU     48(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 48(AX)
-	MOVOU     64(BX), X0
-	MOVOU     64(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 64(AX)
-	MOVOU     80(BX), X0
-	MOVOU     80(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 80(AX)
-	MOVOU     96(BX), X0
-	MOVOU     96(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 96(AX)
-	MOVOU     112(BX), X0
-	MOVOU     112(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 112(AX)
-	ADDQ      8(DX), AX
-	MOVQ      AX, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       narrow
+	CMPQ DI, R9
+	JNE  nchunk
+	ADDQ 72(DX), DI
+	DECQ R8
+	JNE  nrow
+	JMP  nflush
+
+nsummed:
+	MOVQ $0x00000001, AX
+	JMP  store
 
 done:
 	RET
@@ -3083,8 +2361,10 @@ wpiece:
 	ADDQ      $0x02, R10
 
 wpieces:
-	CMPQ      R13, $0x00
-	JNE       wgo
+	CMPQ R13, $0x00
+	JNE  wgo
+
+wflush:
 	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
@@ -3166,6 +2446,8 @@ wpieces:
 	MOVO      X0, 224(AX)
 	PADDL     240(AX), X1
 	MOVO      X1, 240(AX)
+	TESTQ     R11, R11
+	JEQ       wsummed
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -3177,179 +2459,52 @@ wpieces:
 	MOVQ      192(DX), R13
 
 wgo:
-	CMPQ      R10, R12
-	JNE       wchunk
-	ADDQ      72(DX), R10
-	DECQ      R11
-	JNE       wrow
-	MOVQ      264(SP), AX
-	MOVO      X0, X8
-	PUNPCKLWL X8, X8
-	PSRAL     $0x10, X8
-	MOVO      X0, X0
-	PUNPCKHWL X0, X0
-	PSRAL     $0x10, X0
-	PADDL     (AX), X8
-	MOVO      X8, (AX)
-	PADDL     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X1, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDL     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVO      X2, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X2, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     64(AX), X0
-	MOVO      X0, 64(AX)
-	PADDL     80(AX), X1
-	MOVO      X1, 80(AX)
-	MOVO      X3, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X3, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     96(AX), X0
-	MOVO      X0, 96(AX)
-	PADDL     112(AX), X1
-	MOVO      X1, 112(AX)
-	MOVO      X4, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X4, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     128(AX), X0
-	MOVO      X0, 128(AX)
-	PADDL     144(AX), X1
-	MOVO      X1, 144(AX)
-	MOVO      X5, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X5, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     160(AX), X0
-	MOVO      X0, 160(AX)
-	PADDL     176(AX), X1
-	MOVO      X1, 176(AX)
-	MOVO      X6, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X6, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     192(AX), X0
-	MOVO      X0, 192(AX)
-	PADDL     208(AX), X1
-	MOVO      X1, 208(AX)
-	MOVO      X7, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X7, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     224(AX), X0
-	MOVO      X0, 224(AX)
-	PADDL     240(AX), X1
-	MOVO      X1, 240(AX)
-	MOVQ      104(DX), AX
-	MOVQ      120(DX), BX
-	MOVL      (BX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), SI
-	MOVOU     (SI), X0
-	MOVOU     (CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, (AX)
-	MOVOU     16(SI), X0
-	MOVOU     16(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 16(AX)
-	MOVOU     32(SI), X0
-	MOVOU     32(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 32(AX)
-	MOVOU     48(SI), X0
-	MOVOU     48(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 48(AX)
-	ADDQ      8(DX), AX
-	MOVL      4(BX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), SI
-	MOVOU     64(SI), X0
-	MOVOU     (CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, (AX)
-	MOVOU     80(SI), X0
-	MOVOU     16(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 16(AX)
-	MOVOU     96(SI), X0
-	MOVOU     32(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 32(AX)
-	MOVOU     112(SI), X0
-	MOVOU     48(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 48(AX)
-	ADDQ      8(DX), AX
-	MOVL      8(BX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), SI
-	MOVOU     128(SI), X0
-	MOVOU     (CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, (AX)
-	MOVOU     144(SI), X0
-	MOVOU     16(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 16(AX)
-	MOVOU     160(SI), X0
-	MOVOU     32(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 32(AX)
-	MOVOU     176(SI), X0
-	MOVOU     48(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 48(AX)
-	ADDQ      8(DX), AX
-	MOVL      12(BX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), BX
-	MOVOU     192(BX), X0
-	MOVOU     (CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, (AX)
-	MOVOU     208(BX), X0
-	MOVOU     16(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 16(AX)
-	MOVOU     224(BX), X0
-	MOVOU     32(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 32(AX)
-	MOVOU     240(BX), X0
-	MOVOU     48(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 48(AX)
-	ADDQ      8(DX), AX
-	MOVQ      AX, 104(DX)
-	ADDQ      $0x10, 112(DX)
-	ADDQ      $0x10, 120(DX)
-	SUBQ      $0x04, 80(DX)
-	JMP       wide
+	CMPQ R10, R12
+	JNE  wchunk
+	ADDQ 72(DX), R10
+	DECQ R11
+	JNE  wrow
+	JMP  wflush
+
+wsummed:
+	MOVQ $0x00000004, AX
+
+store:
+	MOVQ 104(DX), BX
+	MOVQ 120(DX), SI
+	MOVQ AX, R8
+	MOVQ 264(SP), DI
+
+pixel:
+	MOVL  (SI), CX
+	ADDQ  40(DX), CX
+	MOVOU (DI), X0
+	MOVOU (CX), X1
+	PADDL X1, X0
+	MOVOU X0, (BX)
+	MOVOU 16(DI), X0
+	MOVOU 16(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 16(BX)
+	MOVOU 32(DI), X0
+	MOVOU 32(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 32(BX)
+	MOVOU 48(DI), X0
+	MOVOU 48(CX), X1
+	PADDL X1, X0
+	MOVOU X0, 48(BX)
+	ADDQ  8(DX), BX
+	ADDQ  $0x04, SI
+	ADDQ  $0x00000040, DI
+	DECQ  R8
+	JNE   pixel
+	MOVQ  BX, 104(DX)
+	SUBQ  AX, 80(DX)
+	SHLQ  $0x02, AX
+	ADDQ  AX, 112(DX)
+	ADDQ  AX, 120(DX)
+	JMP   wide
 
 narrow:
 	CMPQ 80(DX), $0x00
@@ -3422,8 +2577,10 @@ npiece:
 	ADDQ      $0x02, DI
 
 npieces:
-	CMPQ      R10, $0x00
-	JNE       ngo
+	CMPQ R10, $0x00
+	JNE  ngo
+
+nflush:
 	MOVQ      264(SP), AX
 	MOVO      X0, X2
 	PUNPCKLWL X2, X2
@@ -3445,64 +2602,23 @@ npieces:
 	MOVO      X0, 32(AX)
 	PADDL     48(AX), X1
 	MOVO      X1, 48(AX)
+	TESTQ     R8, R8
+	JEQ       nsummed
 	PXOR      X0, X0
 	PXOR      X1, X1
 	MOVQ      192(DX), R10
 
 ngo:
-	CMPQ      DI, R9
-	JNE       nchunk
-	ADDQ      72(DX), DI
-	DECQ      R8
-	JNE       nrow
-	MOVQ      264(SP), AX
-	MOVO      X0, X2
-	PUNPCKLWL X2, X2
-	PSRAL     $0x10, X2
-	MOVO      X0, X0
-	PUNPCKHWL X0, X0
-	PSRAL     $0x10, X0
-	PADDL     (AX), X2
-	MOVO      X2, (AX)
-	PADDL     16(AX), X0
-	MOVO      X0, 16(AX)
-	MOVO      X1, X0
-	PUNPCKLWL X0, X0
-	PSRAL     $0x10, X0
-	MOVO      X1, X1
-	PUNPCKHWL X1, X1
-	PSRAL     $0x10, X1
-	PADDL     32(AX), X0
-	MOVO      X0, 32(AX)
-	PADDL     48(AX), X1
-	MOVO      X1, 48(AX)
-	MOVQ      104(DX), AX
-	MOVQ      120(DX), CX
-	MOVL      (CX), CX
-	ADDQ      40(DX), CX
-	MOVQ      264(SP), BX
-	MOVOU     (BX), X0
-	MOVOU     (CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, (AX)
-	MOVOU     16(BX), X0
-	MOVOU     16(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 16(AX)
-	MOVOU     32(BX), X0
-	MOVOU     32(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 32(AX)
-	MOVOU     48(BX), X0
-	MOVOU     48(CX), X1
-	PADDL     X1, X0
-	MOVOU     X0, 48(AX)
-	ADDQ      8(DX), AX
-	MOVQ      AX, 104(DX)
-	ADDQ      $0x04, 112(DX)
-	ADDQ      $0x04, 120(DX)
-	SUBQ      $0x01, 80(DX)
-	JMP       narrow
+	CMPQ DI, R9
+	JNE  nchunk
+	ADDQ 72(DX), DI
+	DECQ R8
+	JNE  nrow
+	JMP  nflush
+
+nsummed:
+	MOVQ $0x00000001, AX
+	JMP  store
 
 done:
 	RET

@@ -25,7 +25,8 @@ type kernel struct {
 	// Written as 32 bits, which to the allocator of registers keeps the upper
 	// half alive: one of each is enough.
 	temp, table reg.GPVirtual
-	wideAt      Mem // the address of [pixel][vector] 32 bytes: 16-bit sums of even and of odd outputs, or 32-bit sums
+	taken       reg.GPVirtual // pixels of a tile
+	wideAt      Mem           // the address of [pixel][vector] 32 bytes: 16-bit sums of even and of odd outputs, or 32-bit sums
 }
 
 // piece is the bytes of the input that meet a vector of weights.
@@ -70,7 +71,7 @@ func (k *kernel) write() {
 		"\t"+result)
 	Pragma("noescape")
 	k.wideAt = gen.AlignedLocal(k.pixels*k.vectors*32, 16)
-	k.temp, k.table = GP64(), GP64()
+	k.temp, k.table, k.taken = GP64(), GP64(), GP64()
 	k.job = Load(Param("job"), GP64())
 	if !k.bytes {
 		k.counts = GP64()
@@ -80,19 +81,50 @@ func (k *kernel) write() {
 	CMPQ(Mem{Base: k.job, Disp: gen.JobPixels}, U8(k.pixels))
 	JLT(LabelRef("narrow"))
 	k.tile(k.pixels, "w")
+	MOVQ(U32(uint32(k.pixels)), k.taken)
+	Label("store")
+	k.storeTile()
 	JMP(LabelRef("wide"))
 	Label("narrow")
 	if k.pixels > 1 {
 		CMPQ(Mem{Base: k.job, Disp: gen.JobPixels}, U8(0))
 		JEQ(LabelRef("done"))
 		k.tile(1, "n")
-		JMP(LabelRef("narrow"))
+		MOVQ(U32(1), k.taken)
+		JMP(LabelRef("store"))
 		Label("done")
 	}
 	RET()
 }
 
-// tile computes some pixels and takes them off the job.
+// storeTile writes the results of as many pixels as k.taken says, and takes them off the job.
+func (k *kernel) storeTile() {
+	dst, class, from, left := GP64(), GP64(), GP64(), GP64()
+	MOVQ(Mem{Base: k.job, Disp: gen.JobDst}, dst)
+	MOVQ(Mem{Base: k.job, Disp: gen.JobClass}, class)
+	MOVQ(k.taken, left)
+	sums := k.wide(from)
+	Label("pixel")
+	MOVL(Mem{Base: class}, k.table.As32())
+	ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, k.table)
+	if k.bytes {
+		k.storeBytes(sums, dst, k.table)
+	} else {
+		k.store(sums, dst, k.table)
+	}
+	ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
+	ADDQ(U8(4), class)
+	ADDQ(U32(uint32(32*k.vectors)), from)
+	DECQ(left)
+	JNE(LabelRef("pixel"))
+	MOVQ(dst, Mem{Base: k.job, Disp: gen.JobDst})
+	SUBQ(k.taken, Mem{Base: k.job, Disp: gen.JobPixels})
+	SHLQ(U8(2), k.taken)
+	ADDQ(k.taken, Mem{Base: k.job, Disp: gen.JobAt})
+	ADDQ(k.taken, Mem{Base: k.job, Disp: gen.JobClass})
+}
+
+// tile computes some pixels.
 func (k *kernel) tile(pixels int, label string) {
 	at := GP64()
 	MOVQ(Mem{Base: k.job, Disp: gen.JobAt}, at)
@@ -140,7 +172,10 @@ func (k *kernel) tile(pixels int, label string) {
 	Label(label + "pieces")
 	CMPQ(budget, U8(0))
 	JNE(LabelRef(label + "go"))
+	Label(label + "flush") // when narrow sums could overflow, and in the end
 	k.widen(acc)
+	TESTQ(row, row)
+	JEQ(LabelRef(label + "summed"))
 	for _, a := range acc {
 		PXOR(a, a)
 	}
@@ -151,25 +186,8 @@ func (k *kernel) tile(pixels int, label string) {
 	ADDQ(Mem{Base: k.job, Disp: gen.JobRowSkip}, i)
 	DECQ(row)
 	JNE(LabelRef(label + "row"))
-	k.widen(acc)
-
-	dst, class, table := GP64(), GP64(), k.table
-	MOVQ(Mem{Base: k.job, Disp: gen.JobDst}, dst)
-	MOVQ(Mem{Base: k.job, Disp: gen.JobClass}, class)
-	for p := range pixels {
-		MOVL(Mem{Base: class, Disp: 4 * p}, table.As32())
-		ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, table)
-		if k.bytes {
-			k.storeBytes(p, dst, table)
-		} else {
-			k.store(p, dst, table)
-		}
-		ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
-	}
-	MOVQ(dst, Mem{Base: k.job, Disp: gen.JobDst})
-	ADDQ(U8(4*pixels), Mem{Base: k.job, Disp: gen.JobAt})
-	ADDQ(U8(4*pixels), Mem{Base: k.job, Disp: gen.JobClass})
-	SUBQ(U8(pixels), Mem{Base: k.job, Disp: gen.JobPixels})
+	JMP(LabelRef(label + "flush"))
+	Label(label + "summed")
 }
 
 // step adds n pieces of every patch.

@@ -20,10 +20,10 @@ func convBits() {
 }
 
 // store writes the results of a pixel.
-func (k *kernel) store(p int, dst, table reg.Register) {
-	word, part, wide := GP64(), k.temp, k.wide(GP64())
+func (k *kernel) store(wide Mem, dst, table reg.Register) {
+	word, part := GP64(), k.temp
 	for v := range k.vectors {
-		sums := wide.Offset(32 * (p*k.vectors + v))
+		sums := wide.Offset(32 * v)
 		odd, low, high := XMM(), XMM(), XMM()
 		MOVOU(sums, low)
 		MOVOU(sums.Offset(16), odd)

@@ -17,11 +17,11 @@ func convBytes() {
 }
 
 // storeBytes is store for bytes.
-func (k *kernel) storeBytes(p int, dst, table reg.Register) {
-	word, part, wide := GP64(), k.temp, k.wide(GP64())
+func (k *kernel) storeBytes(wide Mem, dst, table reg.Register) {
+	word, part := GP64(), k.temp
 	for v := range 2 * k.vectors { // 4 outputs each
 		c, t := XMM(), XMM()
-		MOVOU(wide.Offset(16*(2*p*k.vectors+v)), c)
+		MOVOU(wide.Offset(16*v), c)
 		MOVOU(Mem{Base: table, Disp: 16 * v}, t)
 		if k.sums {
 			PADDL(t, c)
