@@ -4,8 +4,9 @@
     photo_folders.py shapes OUT --photos 200               six drawn shapes
     photo_folders.py idx IMAGES LABELS OUT --photos 200    digits of MNIST's files
     photo_folders.py canvases IMAGES LABELS OUT --photos 1000    several of them on a canvas, with boxes
+    photo_folders.py scenes PHOTOS OUT --photos 1000       photos of PHOTOS/CLASS on a road, with boxes
 
-It needs NumPy and Pillow. Images are PNG files, OUT/CLASS/NUMBER.png; canvases are
+It needs NumPy and Pillow. Images are PNG files, OUT/CLASS/NUMBER.png; canvases and scenes are
 OUT/images/NUMBER.png, and their boxes OUT/labels/NUMBER.txt, as YOLO has them. The same arguments
 make the same images; another --seed makes other ones.
 """
@@ -136,6 +137,11 @@ def ink(rng: np.random.Generator, digit: NDArray[np.uint8]) -> NDArray[np.float6
     return drawn[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
+def line(label: int, x: float, y: float, w: float, h: float, side: int) -> str:
+    """A box of a square image as YOLO has it."""
+    return f"{label} " + " ".join(f"{v / side:.6f}" for v in (x + w / 2, y + h / 2, w, h))
+
+
 def canvas(
     rng: np.random.Generator, images: NDArray[np.uint8], labels: NDArray[np.uint8]
 ) -> tuple[Image.Image, list[str]]:
@@ -153,8 +159,7 @@ def canvas(
             if h <= CANVAS and w <= CANVAS and not around.any():
                 taken[y : y + h, x : x + w] = True
                 cover[y : y + h, x : x + w] = drawn
-                parts = ((x + w / 2) / CANVAS, (y + h / 2) / CANVAS, w / CANVAS, h / CANVAS)
-                boxes.append(f"{labels[i]} " + " ".join(f"{v:.6f}" for v in parts))
+                boxes.append(line(labels[i], x, y, w, h, CANVAS))
                 break
     dark, light = rng.uniform(0, 70), rng.uniform(170, 255)
     paper, pen = (dark, light) if rng.random() < 0.5 else (light, dark)
@@ -169,10 +174,84 @@ def canvases(args: argparse.Namespace) -> Iterator[Made]:
         yield Made("images", i, *canvas(rng, images, labels))
 
 
+SCENE = 256
+NEAR, FAR = 144, 48  # sides of photos in pixels
+CORNER = 0.28  # the part of a photo's side that shows the road, beside an object that stands diagonally
+Photo = NDArray[np.uint8]
+
+
+def read_photos(folder: Path) -> list[list[Photo]]:
+    """The photos of each class, in the order of their names; those of a class are one after another."""
+    classes = sorted(c for c in folder.iterdir() if c.is_dir())
+    found = [[np.asarray(Image.open(f).convert("RGB")) for f in sorted(c.iterdir())] for c in classes]
+    if not found or not all(found):
+        sys.exit(f"{folder}: want a folder of photos for each class")
+    return found
+
+
+def paste(scene: NDArray[np.float64], photo: NDArray[np.float64], x: int, y: int, fade: float) -> None:
+    """Draws a photo that fades into the scene at its edges, over a part of its side."""
+    h, w, _ = photo.shape
+    rows, columns = (np.minimum(np.arange(n) + 0.5, n - np.arange(n) - 0.5) / (fade * n) for n in (h, w))
+    cover = (rows.clip(0, 1)[:, None] * columns.clip(0, 1))[..., None]
+    top, left, bottom, right = max(0, -y), max(0, -x), min(h, SCENE - y), min(w, SCENE - x)
+    part = scene[y + top : y + bottom, x + left : x + right]
+    part += (photo[top:bottom, left:right] - part) * cover[top:bottom, left:right]
+
+
+def resized(photo: Photo, side: int) -> NDArray[np.float64]:
+    return np.asarray(Image.fromarray(photo).resize((side, side), Image.Resampling.BILINEAR)).astype(np.float64)
+
+
+def road(rng: np.random.Generator, photos: list[list[Photo]]) -> NDArray[np.float64]:
+    """A road of the corners of photos, so that edges of pieces are everywhere, not only around objects."""
+    scene = np.full((SCENE, SCENE, 3), 130.0)
+    tone = rng.uniform(115, 155)
+    for at in rng.permutation(144):
+        of = photos[rng.integers(len(photos))]
+        photo = of[rng.integers(len(of))]
+        n = round(CORNER * min(photo.shape[:2]))
+        piece = photo[:n, -n:] if rng.random() < 0.5 else photo[-n:, :n]
+        drawn = resized(piece, int(rng.integers(40, 100)))
+        drawn += 0.7 * (tone - drawn.mean()) + rng.normal(0, 6)
+        y, x = (int(24 * k - 28 + rng.integers(-12, 13)) for k in divmod(int(at), 12))
+        paste(scene, drawn, x, y, 0.4)
+    return scene
+
+
+def scene(rng: np.random.Generator, photos: list[list[Photo]]) -> tuple[Image.Image, list[str]]:
+    """One to five photos of objects that do not overlap. A box is that of a photo."""
+    drawn = road(rng, photos)
+    taken = np.zeros((SCENE, SCENE), bool)
+    boxes = []
+    for _ in range(rng.integers(1, 6)):
+        label = int(rng.integers(len(photos)))
+        photo = photos[label][rng.integers(len(photos[label]))]
+        side = round(math.exp(rng.uniform(math.log(FAR), math.log(NEAR))))
+        for _ in range(20):
+            y, x = (int(v) for v in rng.integers(0, SCENE - side + 1, 2))
+            if not taken[y : y + side, x : x + side].any():
+                taken[y : y + side, x : x + side] = True
+                paste(drawn, resized(photo, side), x, y, 0.08)
+                boxes.append(line(label, x, y, side, side, SCENE))
+                break
+    return Image.fromarray(drawn.round().clip(0, 255).astype(np.uint8)), boxes
+
+
+def scenes(args: argparse.Namespace) -> Iterator[Made]:
+    photos = read_photos(args.source)
+    rng = np.random.default_rng(args.seed)
+    for i in range(args.photos):
+        yield Made("images", i, *scene(rng, photos))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_subparsers(required=True, metavar="shapes|idx|canvases")
-    drawn, idx, several = (what.add_parser(name) for name in ("shapes", "idx", "canvases"))
+    what = parser.add_subparsers(required=True, metavar="shapes|idx|canvases|scenes")
+    drawn, idx, several, placed = (what.add_parser(name) for name in ("shapes", "idx", "canvases", "scenes"))
+    placed.add_argument(
+        "source", type=Path, metavar="photos", help="folder of photos of objects, PHOTOS/CLASS/ANY NAME"
+    )
     for command in (idx, several):
         command.add_argument("images", help="IDX file, such as train-images-idx3-ubyte")
         command.add_argument("labels", help="IDX file, such as train-labels-idx1-ubyte")
@@ -180,6 +259,7 @@ def main() -> None:
         (drawn, shapes, "of each class"),
         (idx, digits, "of each class"),
         (several, canvases, "canvases"),
+        (placed, scenes, "scenes"),
     ):
         command.add_argument("out", type=Path, help="the folder to make")
         command.add_argument("--photos", type=int, default=200, help=f"{of} (default %(default)s)")
