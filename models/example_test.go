@@ -16,6 +16,6 @@ func ExampleLoad() {
 	fmt.Println(models.Names())
 	fmt.Println(net.Inputs[0].Shape, net.Labels)
 	// Output:
-	// [vehiclenet vehiclenet-rgb vehiclenet-grey vehiclenet-lbp digits canvas cifar10 roadsigns streetview]
+	// [vehiclenet vehiclenet-rgb vehiclenet-grey vehiclenet-lbp digits canvas vehicles cifar10 roadsigns streetview]
 	// 96×96×3 [bike car juggernaut minibus pickup truck]
 }

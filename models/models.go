@@ -44,6 +44,7 @@ var trained = []Trained{
 	{"vehiclenet-lbp", vehicles, 94.79, kept, here, apache},
 	{"digits", "MNIST, handwritten digits", 99.51, "its 10,000 test images", here, apache},
 	{"canvas", "MNIST, several digits on a canvas", 91.51, "mAP@0.5, 1,000 canvases of its test images", here, apache},
+	{"vehicles", "photos of vehicles seen by one road camera, placed in scenes", 91.63, "mAP@0.5, 1,000 scenes of held-out photos", here, apache},
 	{"cifar10", "CIFAR-10, animals and vehicles, ten classes", 79.37, "its 10,000 test images", finn, bsd},
 	{"roadsigns", "German road signs (GTSRB), 43 and none", 96.63, "its test images, as published", finn, bsd},
 	{"streetview", "digits of house numbers (SVHN)", 94.9, "its test images, as published (Umuroglu et al., FINN, 2017)", finn, bsd},

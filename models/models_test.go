@@ -24,6 +24,10 @@ func TestLoad(t *testing.T) {
 			labels, shape = []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, bcnn.Shape{H: 96, W: 96, C: 1}
 			require.Len(t, n.Detection.Heads, 2)
 			require.Equal(t, bcnn.FitLetterbox, n.Inputs[0].Photo.Fit)
+		case "vehicles":
+			shape = bcnn.Shape{H: 128, W: 128, C: 3}
+			require.Len(t, n.Detection.Heads, 2)
+			require.Equal(t, bcnn.FitLetterbox, n.Inputs[0].Photo.Fit)
 		case "cifar10":
 			labels = []string{"Airplane", "Automobile", "Bird", "Cat", "Deer", "Dog", "Frog", "Horse", "Ship", "Truck"}
 		case "streetview":
@@ -41,7 +45,7 @@ func TestLoad(t *testing.T) {
 		require.NotEmpty(t, m.On+m.Of+m.Source)
 		require.Greater(t, m.Accuracy, 70.0)
 	}
-	require.Len(t, All(), 9)
+	require.Len(t, All(), 10)
 	require.Subset(t, Names(), vehiclenet.Models())
 	for _, name := range []string{"planenet", "", "../models/digits", "digits.bcnn"} {
 		_, err := Load(t.Context(), name)
