@@ -122,7 +122,8 @@ func command(t testing.TB, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	// LLVM, in OpenCL on the processor, gives threads a stack for signals that
 	// AddressSanitizer takes for its own as a thread ends.
-	cmd.Env = append(os.Environ(), "ASAN_OPTIONS=use_sigaltstack=0", "UBSAN_OPTIONS=halt_on_error=1")
+	cmd.Env = append(os.Environ(), "ASAN_OPTIONS=use_sigaltstack=0", "UBSAN_OPTIONS=halt_on_error=1",
+		"LSAN_OPTIONS=print_suppressions=0:suppressions=testdata/leaks.txt")
 	return cmd.CombinedOutput()
 }
 
