@@ -154,19 +154,9 @@ func (c *byteDepthwise) bordered() int {
 
 // load copies what rows of an image read, from row y on, with its border.
 func (c *byteDepthwise) load(s *tiles.Scratch, image, y, rows int) {
-	channels, columns := c.image.C, c.columns()
-	left := min(c.pad.Left, columns)
-	inside := min(c.image.W, columns-left)
+	row := c.columns() * c.image.C
 	for r := range (rows-1)*c.strideH + 3 {
-		dst := s.Bytes[r*columns*channels:][:columns*channels]
-		from := y*c.strideH - c.pad.Top + r
-		if from < 0 || from >= c.image.H {
-			fill(dst, c.zero)
-			continue
-		}
-		fill(dst[:left*channels], c.zero)
-		copy(dst[left*channels:], c.in.U8[(image*c.image.H+from)*c.image.W*channels:][:inside*channels])
-		fill(dst[(left+inside)*channels:], c.zero)
+		borderRow(s.Bytes[r*row:][:row], c.in.U8, c.image, image, y*c.strideH-c.pad.Top+r, c.pad.Left, c.zero)
 	}
 }
 

@@ -84,24 +84,25 @@ func (b *byteSource) prepare(s *tiles.Scratch, image, first, rows int) {
 		return
 	}
 	s.Base = 0
-	height, cols := b.span(rows)
-	left := min(b.Pad.Left, cols)
-	inside := min(b.image.W, cols-left)
-	c := b.image.C
+	height, _ := b.span(rows)
 	for r := range height {
 		if b.interrupted(s) {
 			break
 		}
-		y := first*b.StrideH - b.Pad.Top + r
-		dst := s.Bytes[r*b.rowBytes:][:b.rowBytes]
-		if y < 0 || y >= b.image.H {
-			fill(dst, b.zeroPoint)
-			continue
-		}
-		fill(dst[:left*c], b.zeroPoint)
-		copy(dst[left*c:], b.in.U8[(image*b.image.H+y)*b.image.W*c:][:inside*c])
-		fill(dst[(left+inside)*c:], b.zeroPoint)
+		borderRow(s.Bytes[r*b.rowBytes:][:b.rowBytes], b.in.U8, b.image, image, first*b.StrideH-b.Pad.Top+r, b.Pad.Left, b.zeroPoint)
 	}
+}
+
+// borderRow writes row y of an image of bytes, behind so many pixels of v on its left, as far as dst reaches; the
+// rest of it, and rows outside of the image, are v.
+func borderRow(dst, src []uint8, shape bcnn.Shape, image, y, left int, v uint8) {
+	begin, row := min(left*shape.C, len(dst)), shape.W*shape.C
+	end := begin
+	if y >= 0 && y < shape.H {
+		end += copy(dst[begin:], src[(image*shape.H+y)*row:][:row])
+	}
+	fill(dst[:begin], v)
+	fill(dst[end:], v)
 }
 
 func fill(b []uint8, v uint8) {

@@ -177,17 +177,7 @@ func (c *winogradConv) Run(tile int, s *tiles.Scratch) {
 func (c *winogradConv) load(s *tiles.Scratch, image, y, rows int) {
 	shape, row := c.image, c.rowBytes()
 	for r := range 2*rows + 2 {
-		dst := s.Bytes[r*row:][:row]
-		from := 2*y - c.pad.Top + r
-		if from < 0 || from >= shape.H {
-			fill(dst, c.zeroPoint)
-			continue
-		}
-		left := min(c.pad.Left, 2*c.across+2)
-		inside := min(shape.W, 2*c.across+2-left)
-		fill(dst[:left*shape.C], c.zeroPoint)
-		copy(dst[left*shape.C:], c.in.U8[(image*shape.H+from)*shape.W*shape.C:][:inside*shape.C])
-		fill(dst[(left+inside)*shape.C:], c.zeroPoint)
+		borderRow(s.Bytes[r*row:][:row], c.in.U8, shape, image, 2*y-c.pad.Top+r, c.pad.Left, c.zeroPoint)
 	}
 	for r := range rows {
 		s.Squares = kern.WinogradInput{
