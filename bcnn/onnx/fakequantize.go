@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/fakequantize"
@@ -26,34 +27,14 @@ func (im *importer) fakeQuantize(n *pb.Node) build.Operand {
 	if r, ok := im.build.Pointwise(n, operands, im.eval.FakeQuantize(levels)); ok {
 		return r
 	}
-	v := operands[0].Value
-	var lists [4][]float32
-	channels := 1
-	for i, o := range operands[1:] {
-		lists[i] = o.Constant.F32
-		if o.Constant.Len() > 1 {
-			v = im.build.Settle(v)
-			v, lists[i] = im.build.Broadcast(v, o.Constant, n)
-		}
-		channels = max(channels, len(lists[i]))
-	}
-	const search = 64 * 8 // what it takes to find a threshold
-	try.Check(im.budget.Charge((64 + search) * int64(channels)))
-	q := make([]fakequantize.Quantiser, channels)
-	steps := levels == 2
-	for c := range q {
-		at := func(k int) float32 { return lists[k][min(c, len(lists[k])-1)] }
-		q[c] = fakequantize.Quantiser{InLow: at(0), InHigh: at(1), OutLow: at(2), OutHigh: at(3), Levels: levels}
-		try.Check(q[c].Check())
-		steps = steps || q[c].InLow == q[c].InHigh
-	}
-	if steps {
+	v, q := im.quantisers(n, operands, levels)
+	if levels == 2 || slices.ContainsFunc(q, func(q fakequantize.Quantiser) bool { return q.InLow == q.InHigh }) {
 		return im.twoLevels(n, v, operands[1:], q)
 	}
 	if levels > bcnn.MaxLevels {
 		try.Failf("%d levels are not supported, at most %d are", levels, bcnn.MaxLevels)
 	}
-	least := q[0].Least()
+	least, channels := q[0].Least(), len(q)
 	scale, shift := im.build.NewFloats(channels), im.build.NewFloats(channels)
 	shifted := false
 	for c := range q {
@@ -75,6 +56,30 @@ func (im *importer) fakeQuantize(n *pb.Node) build.Operand {
 		line.Bias = shift
 	}
 	return build.Operand{Value: im.build.Emit(n, "/values", line, v.Shape, v)}
+}
+
+// quantisers returns what is quantised, and how: one for all channels, or one for each.
+func (im *importer) quantisers(n *pb.Node, operands []build.Operand, levels int) (v *build.Value, q []fakequantize.Quantiser) {
+	v = operands[0].Value
+	var lists [4][]float32
+	channels := 1
+	for i, o := range operands[1:] {
+		lists[i] = o.Constant.F32
+		if o.Constant.Len() > 1 {
+			v = im.build.Settle(v)
+			v, lists[i] = im.build.Broadcast(v, o.Constant, n)
+		}
+		channels = max(channels, len(lists[i]))
+	}
+	const search = 64 * 8 // what it takes to find a threshold
+	try.Check(im.budget.Charge((64 + search) * int64(channels)))
+	q = make([]fakequantize.Quantiser, channels)
+	for c := range q {
+		at := func(k int) float32 { return lists[k][min(c, len(lists[k])-1)] }
+		q[c] = fakequantize.Quantiser{InLow: at(0), InHigh: at(1), OutLow: at(2), OutHigh: at(3), Levels: levels}
+		try.Check(q[c].Check())
+	}
+	return v, q
 }
 
 // twoLevels imports one that gives OutHigh for what is above a threshold, and else OutLow.
